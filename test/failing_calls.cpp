@@ -57,7 +57,7 @@ std::vector<Work> works() {
       {"an import", std::string(GPT2) + "; BIN/convert runs/a --to hf --save hf", import, forced(import),
        "cat b.safetensors"},
       {"an encoding", "printf 'the cat sat on the mat %.0s' $(seq 50) > t", encoding, forced(encoding), "cat b.json"},
-      {"a report", "true", "reproduce report --out b", "BIN/reproduce report --out b --force", "cat b/*"},
+      {"a report", "true", "reproduce report", "BIN/reproduce report", "cat runs/report/RESULTS.md"},
       {"an inspection", "BIN/" + run, "inspect info runs/a", "BIN/inspect info runs/a", "cat out"},
   };
 }

@@ -21,21 +21,13 @@
 namespace petroglyph {
 namespace {
 
-// "measured before: 12 minutes", if the results folder has a complete record of this experiment.
-std::string measured_before(const Plan& plan) {
-  const Measured kept = read_measured(plan, "results/" + plan.name + "/" + plan.size);
-  double seconds = 0;
-  for (const RunRecord& run : kept.runs) seconds += run.seconds;
-  return kept.finished() ? text("; measured before: %.0f minutes", std::max(1.0, seconds / 60)) : "";
-}
-
 void list_experiment(const Experiment& experiment) {
   const Plan first = experiment.plan(experiment.sizes.at(0));
   print("%s: %s (%s, %s)\n  %s\n", first.name.c_str(), first.title.c_str(), first.paper.c_str(), first.where.c_str(),
         first.shows.c_str());
   for (const std::string& size : experiment.sizes) {
     const Plan plan = experiment.plan(size);
-    print("\n  --%s: %s%s\n  %s\n", size.c_str(), plan.cost.c_str(), measured_before(plan).c_str(), plan.about.c_str());
+    print("\n  --%s: %s\n  %s\n", size.c_str(), plan.cost.c_str(), plan.about.c_str());
     for (const PlannedRun& run : plan.runs) print("    %s\n", command_line(plan, run).c_str());
   }
 }
@@ -65,7 +57,8 @@ int run_one(const Experiment& experiment, const std::string& size, const Runner&
   const int status = runner.run(plan);
   if (status != 0) return status;
   const Measured measured = read_measured(plan, folder_of(plan));
-  print("\n%s: %s\n%s", plan.name.c_str(), plan.title.c_str(), plain_tables(measured).c_str());
+  print("\n%s: %s\n\n", plan.name.c_str(), plan.title.c_str());
+  for (const Table& table : plan.tables) print("%s", markdown_table(table, measured).c_str());
   for (const Claim& claim : plan.claims) {
     const Verdict verdict = verdict_of(claim, measured);
     if (verdict.word == "not run") continue;
@@ -78,7 +71,6 @@ int run_one(const Experiment& experiment, const std::string& size, const Runner&
 int run(const std::vector<std::string>& words, const std::string& programs) {
   std::vector<std::string> names;
   bool quick = false, medium = false, full = false;
-  std::string size;
   Runner runner;
   runner.programs = programs;
   Options options("reproduce run", "Runs experiments of the papers, and resumes them; what is done stays.");
@@ -86,12 +78,10 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
   options.add("quick", &quick, "small models: minutes on two cores; the default");
   options.add("medium", &medium, "the papers' models where two cores can train them, with fewer steps: hours");
   options.add("full", &full, "the papers' sizes: minutes to weeks on a GPU");
-  options.add("size", &size, "another size of an experiment that has one").placeholder("SIZE");
   declare_device(options, &runner.device, &runner.threads);
   options.parse(words);
-  if (quick + medium + full + !size.empty() > 1)
-    throw UsageError("--quick, --medium, --full and --size: expected one of them");
-  if (size.empty()) size = full ? "full" : medium ? "medium" : "quick";
+  if (quick + medium + full > 1) throw UsageError("--quick, --medium and --full: expected one of them");
+  const std::string size = full ? "full" : medium ? "medium" : "quick";
   const std::vector<Experiment> wanted = chosen_experiments(names);
   std::vector<std::string> failed;
   size_t begun = 0;
@@ -117,16 +107,13 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
 }
 
 int report(const std::vector<std::string>& words) {
-  std::string results = "results", out = "runs/report";
-  bool force = false;
-  Options options("reproduce report",
-                  "Writes RESULTS.md and a page for each experiment, of runs/ and of kept results.");
-  options.add("results", &results, "stored results, used if runs/ has fewer finished runs").placeholder("FOLDER");
-  options.add("out", &out, "where the pages go; --out results keeps what was run there").placeholder("FOLDER");
-  declare_force(options, &force);
+  bool keep = false;
+  Options options("reproduce report", "Writes RESULTS.md and a page for each experiment to runs/report/.");
+  options.add("keep", &keep, "writes to results/: keeps the numbers of what was run");
   options.parse(words);
+  const std::string out = keep ? "results" : "runs/report";
   make_folder(out);
-  const size_t count = write_report(results, out, force);
+  const size_t count = write_report(out);
   print("saved %s/RESULTS.md (%zu of %zu experiments were run)\n", out.c_str(), count, experiments().size());
   return 0;
 }

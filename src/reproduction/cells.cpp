@@ -15,39 +15,35 @@ namespace {
 
 using Fields = std::vector<std::string>;
 
-// Splits a line at commas; fields "in quotes" may contain commas, line ends and doubled quotes.
-std::vector<Fields> records_of(const std::string& bytes) {
-  std::vector<Fields> records;
-  Fields record;
-  std::string field;
+// Splits a line at commas; fields "in quotes" may contain commas and doubled quotes.
+Fields fields_of(const std::string& line) {
+  Fields fields = {""};
   bool quoted = false;
-  const auto end_field = [&] { record.push_back(std::move(field)), field.clear(); };
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const char c = bytes[i];
-    if (quoted && c == '"' && i + 1 < bytes.size() && bytes[i + 1] == '"') {
-      field += bytes[++i];
-    } else if (c == '"' && (quoted || field.empty())) {
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool doubled = quoted && line.compare(i, 2, "\"\"") == 0;
+    if (line[i] == '"' && !doubled) {
       quoted = !quoted;
-    } else if (!quoted && (c == ',' || c == '\n')) {
-      end_field();
-      if (c == '\n') records.push_back(std::move(record)), record.clear();
+    } else if (line[i] == ',' && !quoted) {
+      fields.emplace_back();
     } else {
-      field += c;
+      fields.back() += line[i];
+      i += doubled;
     }
   }
-  if (!field.empty() || !record.empty()) end_field(), records.push_back(std::move(record));
-  return records;
+  return fields;
 }
 
 // A CSV table with text fields. base/log.h reads tables of numbers.
 class WordTable {
  public:
-  explicit WordTable(const std::string& path) : path_(path), rows_(records_of(read_regular_file(path))) {
+  explicit WordTable(const std::string& path) : path_(path) {
+    for (const std::string& line : split(read_regular_file(path), '\n')) {
+      if (!line.empty()) rows_.push_back(fields_of(line));
+      if (!line.empty() && rows_.back().size() != rows_[0].size())
+        throw Error(text("%s: row %zu has %zu fields, expected %zu", path.c_str(), rows_.size(), rows_.back().size(),
+                         rows_[0].size()));
+    }
     if (rows_.empty()) throw Error(path + ": empty, expected a first line with the names of columns");
-    for (size_t i = 0; i < rows_.size(); ++i)
-      if (rows_[i].size() != rows_[0].size())
-        throw Error(
-            text("%s: row %zu has %zu fields, expected %zu", path.c_str(), i + 1, rows_[i].size(), rows_[0].size()));
   }
   size_t column(const std::string& name) const {
     const auto found = std::find(rows_[0].begin(), rows_[0].end(), name);

@@ -1,7 +1,10 @@
 #include "reproduction/experiment.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <iomanip>
+#include <regex>
 #include <sstream>
 
 #include "base/error.h"
@@ -64,19 +67,19 @@ std::vector<std::string> statements_of(const std::string& text) {
 }
 
 // "train/compare.csv" is the file compare.csv of the part train; "counts.log" is the output of the part counts.
-void set_file(const std::string& path, std::string* part, std::string* file) {
+std::pair<std::string, std::string> part_and_file(const std::string& path) {
   const size_t slash = path.find('/');
-  const bool log = slash == std::string::npos && path.size() > 4 && path.substr(path.size() - 4) == ".log";
-  if (slash == std::string::npos && !log) throw Error(path + ": expected PART/FILE or PART.log");
-  *part = path.substr(0, log ? path.size() - 4 : slash);
-  *file = log ? "" : path.substr(slash + 1);
+  if (slash != std::string::npos) return {path.substr(0, slash), path.substr(slash + 1)};
+  if (path.size() <= 4 || path.substr(path.size() - 4) != ".log")
+    throw Error(path + ": expected PART/FILE or PART.log");
+  return {path.substr(0, path.size() - 4), ""};
 }
 
 Cell cell_of(const std::string& line) {
   std::vector<std::string> words = words_of(line);
   if (words.size() < 3) throw Error(line + ": expected FILE, columns and a format");
   Cell cell;
-  set_file(words.front(), &cell.part, &cell.file);
+  std::tie(cell.part, cell.file) = part_and_file(words.front());
   cell.format = words.back();
   if (cell.file.empty()) {
     for (size_t i = 1; i + 1 < words.size(); ++i) cell.words.push_back(substituted(words[i], {{"newline", "\n"}}));
@@ -85,16 +88,6 @@ Cell cell_of(const std::string& line) {
   for (size_t i = 1; i + 2 < words.size(); ++i) cell.where.push_back(halves(words[i], "="));
   cell.words = split(words[words.size() - 2], '+');
   return cell;
-}
-
-NamedFile named_file(const std::string& words) {
-  NamedFile named;
-  const auto [path, caption] = halves(words, ": ");
-  const auto [file, from] = halves(path, " from ");
-  set_file(file, &named.part, &named.file);
-  named.words = caption;
-  named.from = from;
-  return named;
 }
 
 // Parses the statements of one size into a plan.
@@ -111,49 +104,63 @@ class PlanReader {
       return;
     }
     const auto [keyword, words] = halves(statement, " ");
-    if (keyword == "size") {
-      std::tie(within_, plan_cost_) = halves(words, ":");
-      if (within_ == size_) plan_.cost = plan_cost_;
-      return;
-    }
+    if (keyword == "size") within_ = halves(words, ":").first;
     if (keyword == "table" || keyword == "claim") within_.clear();
     if (!within_.empty() && within_ != size_) return;
-    if (keyword == "for") {
-      const auto [head, rest] = halves(words, ": ");
-      const auto [name, values] = halves(head, " in ");
-      if (variables_.count(name) > 0) throw Error("for " + name + ": set has this name already");
-      for (const std::string& value : parts_of(values, ';')) read(substituted(rest, {{name, value}}));
-      return;
-    }
-    if (!read_head(keyword, words) && !read_table(keyword, words) && !read_claim(keyword, words))
-      throw Error("unknown statement " + keyword);
+    const auto found = statements_.find(keyword);
+    if (found == statements_.end()) throw Error("unknown statement " + keyword);
+    found->second(words);
   }
 
  private:
-  bool read_head(const std::string& keyword, const std::string& words) {
-    const std::map<std::string, std::string*> texts = {{"title", &plan_.title},
-                                                       {"paper", &plan_.paper},
-                                                       {"where", &plan_.where},
-                                                       {"shows", &plan_.shows},
-                                                       {"about", &plan_.about}};
-    if (const auto found = texts.find(keyword); found != texts.end()) return *found->second = words, true;
-    if (keyword == "set") {
-      const auto [name, value] = halves(words, "=");
-      variables_[name] = value;
-    } else if (keyword == "run") {
-      add_runs(words);
-    } else if (keyword == "picture") {
-      plan_.pictures.push_back(named_file(words));
-    } else if (keyword == "listing") {
-      plan_.listings.push_back(named_file(words));
-    } else if (keyword == "keep") {
-      plan_.kept.push_back(named_file(words));
-    } else if (keyword == "note") {
-      plan_.notes.push_back(words);
-    } else {
-      return false;
-    }
-    return true;
+  using Words = const std::string&;
+  const std::map<std::string, std::function<void(Words)>> statements_ = {
+      {"title", [this](Words words) { plan_.title = words; }},
+      {"paper", [this](Words words) { plan_.paper = words; }},
+      {"where", [this](Words words) { plan_.where = words; }},
+      {"shows", [this](Words words) { plan_.shows = words; }},
+      {"size", [this](Words words) { plan_.cost = halves(words, ":").second; }},
+      {"about", [this](Words words) { plan_.about = words; }},
+      {"set", [this](Words words) { set(words); }},
+      {"for", [this](Words words) { repeat(words); }},
+      {"run", [this](Words words) { add_runs(words); }},
+      {"show", [this](Words words) { add_shown(words); }},
+      {"table",
+       [this](Words words) {
+         plan_.tables.push_back({words, {}, {}});
+       }},
+      {"column", [this](Words words) { add_column(words); }},
+      {"row", [this](Words words) { add_row(words); }},
+      {"plot", [this](Words words) { add_plot(words); }},
+      {"point", [this](Words words) { add_point(words); }},
+      {"claim", [this](Words words) { plan_.claims.emplace_back().says = words; }},
+      {"need", [this](Words words) { claim().needs.push_back(comparison(words)); }},
+      {"if", [this](Words words) { claim().conditions.push_back(comparison(words)); }},
+      {"open", [this](Words words) { claim().open = words; }},
+      {"number", [this](Words words) { claim().number = words; }},
+      {"spread", [this](Words words) { claim().spread = parse_number(words).value_or(0); }},
+      {"reduced", [this](Words) { claim().reduced = true; }},
+      {"remark", [this](Words words) { claim().remarks.push_back(words); }},
+  };
+
+  template <class Item>
+  static Item& last(std::vector<Item>& items, const char* what) {
+    if (items.empty()) throw Error(std::string("expected a ") + what + " before it");
+    return items.back();
+  }
+  Claim& claim() { return last(plan_.claims, "claim"); }
+
+  void set(const std::string& words) {
+    const auto [name, value] = halves(words, "=");
+    variables_[name] = value;
+  }
+
+  // "for X in a; b: STATEMENT"
+  void repeat(const std::string& words) {
+    const auto [head, statement] = halves(words, ": ");
+    const auto [name, values] = halves(head, " in ");
+    if (variables_.count(name) > 0) throw Error("for " + name + ": set has this name already");
+    for (const std::string& value : parts_of(values, ';')) read(substituted(statement, {{name, value}}));
   }
 
   // "train, seeds 1 2 3: ./train_copy …"
@@ -175,33 +182,23 @@ class PlanReader {
     }
   }
 
-  bool read_table(const std::string& keyword, const std::string& words) {
-    if (keyword == "table") {
-      plan_.tables.push_back({words, {}, {}});
-    } else if (keyword == "column" || keyword == "row") {
-      if (plan_.tables.empty()) throw Error(keyword + " " + words + ": expected a table before it");
-      Table& table = plan_.tables.back();
-      if (keyword == "column") {
-        const auto [label, cell] = halves(words, ": ");
-        if (cell.empty()) throw Error("column " + words + ": expected LABEL: CELL");
-        table.columns.push_back({label, cell});
-      } else {
-        add_row(table, words);
-      }
-    } else if (keyword == "plot") {
-      const std::vector<std::string> parts = parts_of(words, '|');
-      if (parts.size() != 5) throw Error("plot " + words + ": expected FILE | title | x | y | linear or logarithmic");
-      plan_.plots.push_back({parts[0], parts[1], parts[2], parts[3], parts[4] == "logarithmic", {}});
-    } else if (keyword == "curve") {
-      add_curve(words);
-    } else {
-      return false;
-    }
-    return true;
+  // "train/compare.svg: training loss"
+  void add_shown(const std::string& words) {
+    const auto [path, caption] = halves(words, ": ");
+    const auto [part, file] = part_and_file(path);
+    plan_.shown.push_back({part, file, caption});
+  }
+
+  // "steps to 99 %: train/compare.csv variant={1} step_99 steps"
+  void add_column(const std::string& words) {
+    const auto [label, cell] = halves(words, ": ");
+    if (cell.empty()) throw Error("column " + words + ": expected LABEL: CELL");
+    last(plan_.tables, "table").columns.push_back({label, cell});
   }
 
   // "CausalRN = causal_rn | 1.34 | | 100"
-  void add_row(Table& table, const std::string& words) {
+  void add_row(const std::string& words) {
+    Table& table = last(plan_.tables, "table");
     Row row;
     const auto [head, paper] = halves(words, " |");
     const size_t equals = head.rfind(" = ");
@@ -210,110 +207,56 @@ class PlanReader {
     if (!paper.empty()) row.paper = parts_of(paper, '|');
     if (row.paper.size() > table.columns.size()) throw Error("row " + words + ": more numbers than columns");
     row.paper.resize(table.columns.size());
-    Variables variables;
-    for (const std::string& argument : words_of(arguments)) variables[std::to_string(variables.size() + 1)] = argument;
-    for (const Column& column : table.columns) row.cells.push_back(cell_of(substituted(column.cell, variables)));
+    Variables numbered;
+    for (const std::string& argument : words_of(arguments)) numbered[std::to_string(numbered.size() + 1)] = argument;
+    for (const Column& column : table.columns) row.cells.push_back(cell_of(substituted(column.cell, numbered)));
     table.rows.push_back(row);
   }
 
-  // "CausalRN: 16 = [CausalRN; 16 letters], 32 = [CausalRN; 32 letters]"
-  void add_curve(const std::string& words) {
-    if (plan_.plots.empty()) throw Error("curve " + words + ": expected a plot before it");
-    const auto [name, points] = halves(words, ": ");
-    Plot::Curve curve{name, {}};
-    for (std::string point : split(points, ']')) {  // labels may contain commas
-      if (point = trimmed(point.substr(std::min(point.size(), point.find_first_of("0123456789")))); point.empty())
-        continue;
-      const auto [x, reference] = halves(point + "]", "=");
-      const std::optional<double> number = parse_number(x);
-      if (!number) throw Error("curve " + words + ": expected X = [ROW; COLUMN]");
-      curve.points.emplace_back(*number, side(reference).cell.value());
-    }
-    plan_.plots.back().curves.push_back(curve);
+  // "steps.svg | title | x | y | logarithmic"
+  void add_plot(const std::string& words) {
+    const std::vector<std::string> parts = parts_of(words, '|');
+    if (parts.size() != 5) throw Error("plot " + words + ": expected FILE | title | x | y | linear or logarithmic");
+    plan_.plots.push_back({parts[0], parts[1], parts[2], parts[3], parts[4] == "logarithmic", {}});
   }
 
-  bool read_claim(const std::string& keyword, const std::string& words) {
-    if (keyword == "claim") {
-      plan_.claims.emplace_back();
-      plan_.claims.back().says = words;
-      return true;
-    }
-    if (plan_.claims.empty()) return false;
-    Claim& claim = plan_.claims.back();
-    if (keyword == "need") {
-      claim.needs.push_back(comparison(words));
-    } else if (keyword == "if") {
-      claim.conditions.push_back(comparison(words));
-    } else if (keyword == "open") {
-      claim.open = words;
-    } else if (keyword == "number") {
-      claim.number = words;
-    } else if (keyword == "spread") {
-      claim.spread = parse_number(words).value_or(0);
-    } else if (keyword == "reduced") {
-      claim.reduced = true;
-    } else if (keyword == "remark") {
-      claim.remarks.push_back(words);
-    } else {
-      return false;
-    }
-    return true;
+  // "CausalRN | 16 | CausalRN; 16 letters"
+  void add_point(const std::string& words) {
+    const std::vector<std::string> parts = parts_of(words, '|');
+    const std::optional<double> x = parts.size() == 3 ? parse_number(parts[1]) : std::nullopt;
+    if (!x) throw Error("point " + words + ": expected CURVE | X | ROW; COLUMN");
+    std::vector<Plot::Curve>& curves = last(plan_.plots, "plot").curves;
+    auto curve = std::find_if(curves.begin(), curves.end(), [&](const auto& one) { return one.name == parts[0]; });
+    if (curve == curves.end()) curve = curves.insert(curve, {parts[0], {}});
+    curve->points.emplace(*x, *plan_.side_of(parts[2]).cell);
   }
 
-  // "[A; b] < 1.5 * [C; d]"; a condition also has ": its meaning if it does not hold"
-  Comparison comparison(const std::string& whole) {
-    const size_t end =
-        std::min(whole.find(": ", whole.rfind(']') == std::string::npos ? 0 : whole.rfind(']')), whole.size());
-    const std::string words = whole.substr(0, end);
-    Comparison comparison;
-    if (end < whole.size()) comparison.unmet = trimmed(whole.substr(end + 2));
-    for (const char* relation : {" each< ", " !~", " ~", " < ", " > "}) {
-      const size_t at = words.find(relation);
-      if (at == std::string::npos) continue;
-      comparison.relation = trimmed(relation);
-      std::string right = words.substr(at + std::string(relation).size());
-      if (comparison.relation.back() == '~') {
-        const auto [factor, rest] = halves(right, " ");
-        comparison.within = parse_number(factor).value_or(0);
-        right = rest;
-      }
-      comparison.left = side(words.substr(0, at));
-      comparison.right = side(right);
-      if (comparison.relation == ">") {
-        std::swap(comparison.left, comparison.right);
-        comparison.relation = "<";
-      }
-      return comparison;
-    }
-    throw Error(whole + ": expected A < B, A > B, A each< B, A ~FACTOR B or A !~FACTOR B");
+  // "[A; b] < 1.5 * [C; d]"
+  Comparison comparison(const std::string& words) {
+    static const std::regex form(R"((.+) (<|>|each<|~([0-9.]+)) (.+))");
+    std::smatch found;
+    if (!std::regex_match(words, found, form)) throw Error(words + ": expected A < B, A > B, A each< B or A ~FACTOR B");
+    if (found[2] == ">") return {side(found[4]), side(found[1]), "<"};
+    if (found[3].matched) return {side(found[1]), side(found[4]), "~", parse_number(found.str(3)).value_or(0)};
+    return {side(found[1]), side(found[4]), found[2]};
   }
 
   // A number, [ROW; COLUMN], best [ROW; COLUMN], mean […], each optionally with FACTOR * in front.
-  Side side(const std::string& whole) {
-    std::string words = trimmed(whole);
-    double factor = 1;
-    if (const size_t times = words.find(" * "); times != std::string::npos) {
-      factor = parse_number(words.substr(0, times)).value_or(0);
-      words = trimmed(words.substr(times + 3));
-    }
+  Side side(const std::string& words) {
+    static const std::regex form(R"((?:([0-9.]+) \* )?(?:(best|mean) )?(?:\[(.+)\]|([0-9.e-]+)))");
+    std::smatch found;
+    if (!std::regex_match(words, found, form)) throw Error(words + ": expected a number or [ROW; COLUMN]");
     Side side;
-    if (const std::optional<double> number = parse_number(words)) {
-      side.number = *number;
-    } else {
-      const size_t open = words.find('[');
-      if (open == std::string::npos || words.back() != ']') throw Error(words + ": expected a number or [ROW; COLUMN]");
-      side = plan_.side_of(words.substr(open + 1, words.size() - open - 2));
-      const std::string of = trimmed(words.substr(0, open));
-      if (!of.empty() && of != "best" && of != "mean") throw Error(words + ": expected best or mean before [");
-      side.of = of.empty() ? Side::Of::SEEDS : of == "best" ? Side::Of::BEST : Side::Of::MEAN;
-    }
-    side.factor = factor;
+    if (found[3].matched) side = plan_.side_of(found[3]);
+    side.number = parse_number(found.str(4)).value_or(0);
+    side.factor = parse_number(found.str(1)).value_or(1);
+    if (found[2].matched) side.of = found[2] == "best" ? Side::Of::BEST : Side::Of::MEAN;
     return side;
   }
 
   Plan& plan_;
   const std::string size_;
-  std::string within_, plan_cost_;  // the size that the statements belong to
+  std::string within_;  // the size that the statements belong to
   Variables variables_;
 };
 
@@ -321,13 +264,6 @@ class PlanReader {
 const std::pair<const char*, const char*> TEXTS[] = {
 #include "reproduction/experiments.inc"
 };
-
-Experiment experiment_of_text(const std::string& name, const std::string& text) {
-  Experiment experiment{name, text, {}};
-  for (const std::string& statement : statements_of(text))
-    if (statement.rfind("size ", 0) == 0) experiment.sizes.push_back(halves(statement.substr(5), ":").first);
-  return experiment;
-}
 
 }  // namespace
 
@@ -345,7 +281,7 @@ Plan Experiment::plan(const std::string& size) const {
   Plan plan;
   plan.name = name;
   PlanReader reader(plan, size);
-  for (const std::string& statement : statements_of(text)) {
+  for (const std::string& statement : statements) {
     try {
       reader.read(statement);
     } catch (const Error& error) {
@@ -355,24 +291,35 @@ Plan Experiment::plan(const std::string& size) const {
   return plan;
 }
 
+Experiment experiment_of_text(const std::string& name, const std::string& text, const std::vector<Experiment>& known) {
+  Experiment experiment{name, {}, {}};
+  const auto add = [&](const std::string& statement) {
+    experiment.statements.push_back(statement);
+    if (statement.rfind("size ", 0) == 0) experiment.sizes.push_back(halves(statement.substr(5), ":").first);
+  };
+  for (const std::string& statement : statements_of(text)) {
+    const auto other = std::find_if(known.begin(), known.end(),
+                                    [&](const Experiment& one) { return statement == "sizes of " + one.name; });
+    if (other == known.end()) {
+      add(statement);
+      continue;
+    }
+    bool within = false;
+    for (const std::string& theirs : other->statements) {
+      within = (within || theirs.rfind("size ", 0) == 0) && theirs.rfind("table", 0) != 0;
+      if (within) add(theirs);
+    }
+  }
+  return experiment;
+}
+
 const std::vector<Experiment>& experiments() {
   static const std::vector<Experiment> all = [] {
     std::vector<Experiment> list;
-    for (const auto& [name, text] : TEXTS) list.push_back(experiment_of_text(name, text));
-    const auto place = [](const Experiment& experiment) {  // the position of its paper
-      const std::string key = experiment.plan(experiment.sizes.at(0)).paper;
-      return std::find_if(PAPERS.begin(), PAPERS.end(), [&](const Paper& paper) { return paper.key == key; });
-    };
-    std::stable_sort(list.begin(), list.end(),
-                     [&](const Experiment& a, const Experiment& b) { return place(a) < place(b); });
+    for (const auto& [name, text] : TEXTS) list.push_back(experiment_of_text(name, text, list));
     return list;
   }();
   return all;
-}
-
-Experiment experiment_of_file(const std::string& path) {
-  const size_t slash = path.rfind('/'), begin = slash == std::string::npos ? 0 : slash + 1;
-  return experiment_of_text(path.substr(begin, path.size() - begin - 4), read_regular_file(path));
 }
 
 std::vector<Experiment> chosen_experiments(const std::vector<std::string>& words) {
@@ -381,7 +328,8 @@ std::vector<Experiment> chosen_experiments(const std::vector<std::string>& words
   for (const Experiment& experiment : experiments()) names.push_back(experiment.name);
   for (const std::string& word : words) {
     if (word.size() > 4 && word.substr(word.size() - 4) == ".txt") {
-      chosen.push_back(experiment_of_file(word));
+      const std::string name = std::filesystem::path(word).stem().string();
+      chosen.push_back(experiment_of_text(name, read_regular_file(word), experiments()));
       continue;
     }
     const size_t before = chosen.size();

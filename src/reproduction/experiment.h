@@ -19,6 +19,11 @@
 // these sizes only. "for X in a; b: STATEMENT" repeats the statement for each value, with {X} replaced. A backslash
 // at the end of a line continues it.
 //
+// "show FILE: CAPTION" adds a file of a run to the page: .svg and .png as a picture, any other as text. "plot" begins a
+// figure of cells, and "point CURVE | X | ROW; COLUMN" adds to it.
+//
+// "sizes of NAME" stands for the sizes of another experiment, with the statements that belong to them.
+//
 // A cell is FILE, then words COLUMN=VALUE that select rows, a column (or the sum of several, a+b) and a format. For a
 // log FILE, it is a list of words and a format: the words are searched one after the other, and the number after the
 // last one is used ({newline} is the end of a line). The numbers come from all runs NAME and NAME-…, where NAME is
@@ -75,12 +80,11 @@ struct Side {
 };
 
 // A < B: the numbers of all seeds of A are below those of all seeds of B. A each< B: the same, for each seed
-// separately. A ~1.5 B: the ratio of the means is below 1.5. A !~1.5 B: it is not.
+// separately. A ~1.5 B: the ratio of the means is below 1.5.
 struct Comparison {
   Side left, right;
   std::string relation;
   double within = 1;
-  std::string unmet;  // of a condition: its meaning if it does not hold
 };
 
 // A claim of a paper, as comparisons. Nothing is decided if a condition does not hold, or if `open` gives a reason.
@@ -92,9 +96,8 @@ struct Claim {
   std::vector<std::string> remarks;
 };
 
-struct NamedFile {
-  std::string part, file, words;  // "train", "compare.svg", a caption; for a log "samples" and ""
-  std::string from;               // for a log: the beginning of the first line to show
+struct ShownFile {
+  std::string part, file, caption;  // "train", "compare.svg", a caption; for a log "samples" and ""
 };
 
 struct Plot {
@@ -102,7 +105,7 @@ struct Plot {
   bool log_y = false;
   struct Curve {
     std::string name;
-    std::vector<std::pair<double, Cell>> points;
+    std::map<double, Cell> points;
   };
   std::vector<Curve> curves;
 };
@@ -112,9 +115,8 @@ struct Plan {
   std::string name, title, paper, where, shows, size, cost, about;
   std::vector<PlannedRun> runs;
   std::vector<Table> tables;
-  std::vector<NamedFile> pictures, listings, kept;
+  std::vector<ShownFile> shown;
   std::vector<Plot> plots;
-  std::vector<std::string> notes;
   std::vector<Claim> claims;
 
   // The cell of "Row; Column", or of the row's first column. Throws Error if there is none.
@@ -122,7 +124,8 @@ struct Plan {
 };
 
 struct Experiment {
-  std::string name, text;
+  std::string name;
+  std::vector<std::string> statements;
   std::vector<std::string> sizes;            // in the order of the file
   Plan plan(const std::string& size) const;  // throws Error, which names the line with the error
 };
@@ -132,9 +135,9 @@ struct Paper {
 };
 extern const std::vector<Paper> PAPERS;
 
-// The compiled-in experiments, in the order of the papers; and an experiment read from a file.
+// The compiled-in experiments; and an experiment of a text, in which `known` are the others that it may name.
 const std::vector<Experiment>& experiments();
-Experiment experiment_of_file(const std::string& path);
+Experiment experiment_of_text(const std::string& name, const std::string& text, const std::vector<Experiment>& known);
 // Selects experiments by name, beginning of a name, "all", or file ending in .txt. Throws UsageError for a word
 // without a match.
 std::vector<Experiment> chosen_experiments(const std::vector<std::string>& words);

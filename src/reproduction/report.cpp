@@ -16,12 +16,19 @@ namespace petroglyph {
 
 namespace {
 
-const char* const WRITTEN = "This page was written by `./reproduce report";
+const char* const WRITTEN = "This page was written by `./reproduce report`.\n\n";
 
-std::string paper_title(const std::string& key) {
-  for (const Paper& paper : PAPERS)
-    if (paper.key == key) return paper.title;
-  throw Error("paper " + key + ": there is no such paper");
+std::string markdown_text(std::string words) {
+  std::string out;
+  for (const char c : in_one_line(words)) {
+    if (c == '&' || c == '<') {
+      out += c == '&' ? "&amp;" : "&lt;";
+    } else {
+      if (std::string("\\`*_[]#|~>").find(c) != std::string::npos) out += '\\';
+      out += c;
+    }
+  }
+  return out;
 }
 
 std::string paragraph(const std::string& words) { return words.empty() ? "" : markdown_text(words) + "\n\n"; }
@@ -50,10 +57,49 @@ std::string status_of(const Measured& measured) {
   return text("%zu of %zu runs done", measured.done(), measured.runs.size());
 }
 
-// "./reproduce run copy-curves --medium".
-std::string command_of(const Plan& plan) {
-  const bool named = plan.size != "quick" && plan.size != "medium" && plan.size != "full";
-  return "./reproduce run " + plan.name + (named ? " --size " : " --") + plan.size;
+// A claim with its verdict from the largest size that decides it. If no size decides it, the largest size that was
+// run.
+struct JudgedClaim {
+  std::string says, word = "not run";  // the verdict, with "at reduced scale" if that applies
+  Verdict verdict;
+  const Measured* measured = nullptr;
+};
+
+// The results of an experiment, the largest size first. For each size they come from runs/, or from results/ if more
+// runs are done there.
+std::vector<Measured> measured_of(const Experiment& experiment) {
+  std::vector<Measured> found;
+  for (auto size = experiment.sizes.rbegin(); size != experiment.sizes.rend(); ++size) {
+    const Plan plan = experiment.plan(*size);
+    Measured here = read_measured(plan, folder_of(plan));
+    Measured kept = read_measured(plan, "results/" + plan.name + "/" + plan.size);
+    Measured& more = kept.done() >= here.done() ? kept : here;
+    if (more.done() > 0) found.push_back(std::move(more));
+  }
+  return found;
+}
+
+std::vector<JudgedClaim> judged_claims(const Experiment& experiment, const std::vector<Measured>& measured) {
+  std::vector<JudgedClaim> judged;
+  const bool has_full = std::count(experiment.sizes.begin(), experiment.sizes.end(), "full") > 0;
+  const auto judge = [&](const std::string& says) {
+    JudgedClaim best;
+    best.says = says;
+    for (const Measured& one : measured)
+      for (const Claim& claim : one.plan.claims) {
+        if (claim.says != says || best.verdict.is_final) continue;
+        const Verdict verdict = verdict_of(claim, one);
+        if (verdict.word == "not run" || (best.measured && !verdict.is_final)) continue;
+        const bool reduced = verdict.decided() && (claim.reduced || (has_full && one.plan.size != "full"));
+        best = {says, verdict.word + (reduced ? " at reduced scale" : ""), verdict, &one};
+      }
+    return best;
+  };
+  for (const std::string& size : experiment.sizes)
+    for (const Claim& claim : experiment.plan(size).claims)
+      if (std::none_of(judged.begin(), judged.end(), [&](const JudgedClaim& one) { return one.says == claim.says; }))
+        judged.push_back(judge(claim.says));
+  return judged;
 }
 
 // A figure with the numbers of several runs. The legend names points whose goal was not reached; points without a
@@ -90,18 +136,6 @@ std::string plot_svg(const Plot& plot, const Measured& measured) {
   return any ? figure.svg() : "";
 }
 
-// The part of a log that a listing shows, from the first line that begins with listing.from.
-std::string listed(const NamedFile& listing, const std::string& path) {
-  std::string words;
-  bool begun = listing.from.empty();
-  for (const std::string& line : split(read_regular_file(path), '\n')) {
-    begun = begun || line.rfind(listing.from, 0) == 0;
-    if (begun) words += line + "\n";
-  }
-  while (!words.empty() && words.back() == '\n') words.pop_back();
-  return words;
-}
-
 std::string commands_of(const Measured& measured) {
   std::string lines, facts;
   for (const RunRecord& run : measured.runs) {
@@ -113,36 +147,29 @@ std::string commands_of(const Measured& measured) {
   return fenced(lines) + facts + "\n";
 }
 
-// The pictures of a size, as links on the experiment's page: the pictures of its runs, and plots, which are drawn
-// here.
-std::string pictures_of(const Measured& measured, const std::string& folder) {
-  std::string out;
-  const auto add = [&](const std::string& file, const std::string& caption) {
-    out += "![" + markdown_text(caption) + "](" + measured.plan.size + "/" + file + ")\n\n*" + markdown_text(caption) +
-           "*\n\n";
-  };
-  for (const Plot& plot : measured.plan.plots)
-    if (const std::string svg = plot_svg(plot, measured); !svg.empty()) {
-      write_file_atomically(folder + "/" + plot.file, svg);
-      add(plot.file, plot.title);
-    }
-  for (const NamedFile& picture : measured.plan.pictures) {
-    const std::string path = measured.path(picture.part, picture.file);
-    if (is_there(path)) add(path.substr(measured.folder.size() + 1), picture.words);
-  }
-  return out;
+std::string picture(const std::string& path, const std::string& caption) {
+  return "![" + markdown_text(caption) + "](" + path + ")\n\n*" + markdown_text(caption) + "*\n\n";
 }
 
+// The section of a size on the experiment's page.
 std::string size_page(const Measured& measured, const std::string& folder) {
   const Plan& plan = measured.plan;
-  std::string out = "## " + capitalized(plan.size) + "\n\n`" + command_of(plan) + "` (" + status_of(measured) +
-                    ")\n\n" + paragraph(plan.about);
+  std::string out = "## " + capitalized(plan.size) + "\n\n`./reproduce run " + plan.name + " --" + plan.size + "` (" +
+                    status_of(measured) + ")\n\n" + paragraph(plan.about);
   for (const Table& table : plan.tables) out += markdown_table(table, measured);
-  for (const std::string& note : plan.notes) out += paragraph(with_numbers(note, measured));
-  out += pictures_of(measured, folder);
-  for (const NamedFile& listing : plan.listings)
-    if (const std::string path = measured.path(listing.part, listing.file); is_there(path))
-      out += paragraph(listing.words) + fenced(listed(listing, path));
+  for (const Plot& plot : plan.plots)
+    if (const std::string svg = plot_svg(plot, measured); !svg.empty()) {
+      write_file_atomically(folder + "/" + plot.file, svg);
+      out += picture(plan.size + "/" + plot.file, plot.title);
+    }
+  for (const ShownFile& shown : plan.shown) {
+    const std::filesystem::path path = measured.path(shown.part, shown.file);
+    if (!is_there(path)) continue;
+    if (path.extension() == ".svg" || path.extension() == ".png")
+      out += picture(plan.size + "/" + path.filename().string(), shown.caption);
+    else
+      out += paragraph(shown.caption) + fenced(read_regular_file(path));
+  }
   return out + commands_of(measured);
 }
 
@@ -173,11 +200,10 @@ void copy_files(const std::string& from, const std::string& to) {
       write_file_atomically(to + "/" + name, read_file(from + "/" + name));
 }
 
-std::string experiment_page(const Plan& plan, const std::vector<Measured>& measured,
+std::string experiment_page(const std::string& title, const Plan& plan, const std::vector<Measured>& measured,
                             const std::vector<JudgedClaim>& claims, const std::string& out) {
-  std::string page = "# " + markdown_text(plan.title) + "\n\n" + paper_title(plan.paper) + ", " +
-                     markdown_text(plan.where) + ".\n\n" + paragraph(plan.shows) + claim_lines(claims, true) + WRITTEN +
-                     "`.\n\n";
+  std::string page = "# " + markdown_text(plan.title) + "\n\n" + title + ", " + markdown_text(plan.where) + ".\n\n" +
+                     paragraph(plan.shows) + claim_lines(claims, true) + WRITTEN;
   for (const Measured& one : measured) {
     const std::string folder = out + "/" + plan.name + "/" + one.plan.size;
     copy_files(one.folder, folder);
@@ -219,54 +245,6 @@ const char* const INTRODUCTION =
 
 }  // namespace
 
-std::vector<Measured> measured_of(const Experiment& experiment, const std::string& results) {
-  std::vector<Measured> found;
-  for (auto size = experiment.sizes.rbegin(); size != experiment.sizes.rend(); ++size) {
-    const Plan plan = experiment.plan(*size);
-    Measured here = read_measured(plan, folder_of(plan));
-    Measured kept = read_measured(plan, results + "/" + plan.name + "/" + plan.size);
-    Measured& more = kept.done() >= here.done() ? kept : here;
-    if (more.done() > 0) found.push_back(std::move(more));
-  }
-  return found;
-}
-
-std::vector<JudgedClaim> judged_claims(const Experiment& experiment, const std::vector<Measured>& measured) {
-  std::vector<JudgedClaim> judged;
-  const bool has_full = std::count(experiment.sizes.begin(), experiment.sizes.end(), "full") > 0;
-  const auto judge = [&](const std::string& says) {
-    JudgedClaim best;
-    best.says = says;
-    for (const Measured& one : measured)
-      for (const Claim& claim : one.plan.claims) {
-        if (claim.says != says || best.verdict.is_final) continue;
-        const Verdict verdict = verdict_of(claim, one);
-        if (verdict.word == "not run" || (best.measured && !verdict.is_final)) continue;
-        const bool reduced = verdict.decided() && (claim.reduced || (has_full && one.plan.size != "full"));
-        best = {says, verdict.word + (reduced ? " at reduced scale" : ""), verdict, &one};
-      }
-    return best;
-  };
-  for (const std::string& size : experiment.sizes)
-    for (const Claim& claim : experiment.plan(size).claims)
-      if (std::none_of(judged.begin(), judged.end(), [&](const JudgedClaim& one) { return one.says == claim.says; }))
-        judged.push_back(judge(claim.says));
-  return judged;
-}
-
-std::string markdown_text(std::string words) {
-  std::string out;
-  for (const char c : in_one_line(words)) {
-    if (c == '&' || c == '<') {
-      out += c == '&' ? "&amp;" : "&lt;";
-    } else {
-      if (std::string("\\`*_[]#|~>").find(c) != std::string::npos) out += '\\';
-      out += c;
-    }
-  }
-  return out;
-}
-
 std::string markdown_table(const Table& table, const Measured& measured) {
   std::string head = "| |", rule = "| --- |", lines;
   for (const Column& column : table.columns) head += " " + markdown_text(column.label) + " |", rule += " ---: |";
@@ -284,55 +262,43 @@ std::string markdown_table(const Table& table, const Measured& measured) {
   return paragraph(table.title) + head + "\n" + rule + "\n" + lines + "\n";
 }
 
-std::string plain_tables(const Measured& measured) {
-  std::string out;
-  for (const Table& table : measured.plan.tables)
-    for (const Row& row : table.rows)
-      for (size_t i = 0; i < row.cells.size(); ++i) {
-        const std::string ours = shown(row.cells[i], numbers_of(row.cells[i], measured));
-        if (ours.empty()) continue;
-        out += "  " + row.label + ", " + table.columns[i].label + ": " + ours +
-               (row.paper[i].empty() ? "" : " (paper: " + row.paper[i] + ")") + "\n";
-      }
-  return out;
-}
-
-size_t write_report(const std::string& results, const std::string& out, bool force) {
-  const std::string file = out + "/RESULTS.md";
-  if (is_there(file) && read_regular_file(file).find(WRITTEN) == std::string::npos) check_replaced(file, force);
-  std::string claims, sections, paper;
+size_t write_report(const std::string& out) {
+  std::string claims, sections;
   std::vector<std::string> words, not_run;
   size_t count = 0;
-  for (const Experiment& experiment : experiments()) {
-    const Plan plan = experiment.plan(experiment.sizes.at(0));
-    const std::vector<Measured> measured = measured_of(experiment, results);
-    if (measured.empty()) {
-      not_run.push_back(plan.name);
-      continue;
+  for (const Paper& paper : PAPERS) {
+    std::string theirs;
+    for (const Experiment& experiment : experiments()) {
+      const Plan plan = experiment.plan(experiment.sizes.at(0));
+      if (plan.paper != paper.key) continue;
+      const std::vector<Measured> measured = measured_of(experiment);
+      if (measured.empty()) {
+        not_run.push_back(plan.name);
+        continue;
+      }
+      const std::vector<JudgedClaim> judged = judged_claims(experiment, measured);
+      ++count;
+      for (const JudgedClaim& claim : judged) {
+        words.push_back(claim.word);
+        claims += "| " + plan.paper + ", " + markdown_text(plan.where) + " | " + markdown_text(claim.says) + " | " +
+                  claim.word + " | " + markdown_text(claim.verdict.number) + " | [" + plan.name + "](" + plan.name +
+                  "/README.md) |\n";
+      }
+      make_folder(out + "/" + plan.name);
+      const std::string page = experiment_page(paper.title, plan, measured, judged, out);
+      write_file_atomically(out + "/" + plan.name + "/README.md", page);
+      theirs += section_of(plan, measured, judged, page);
     }
-    const std::vector<JudgedClaim> judged = judged_claims(experiment, measured);
-    ++count;
-    for (const JudgedClaim& claim : judged) {
-      words.push_back(claim.word);
-      claims += "| " + plan.paper + ", " + markdown_text(plan.where) + " | " + markdown_text(claim.says) + " | " +
-                claim.word + " | " + markdown_text(claim.verdict.number) + " | [" + plan.name + "](" + plan.name +
-                "/README.md) |\n";
-    }
-    make_folder(out + "/" + plan.name);
-    const std::string page = experiment_page(plan, measured, judged, out);
-    write_file_atomically(out + "/" + plan.name + "/README.md", page);
-    if (plan.paper != paper) sections += "## " + paper_title(plan.paper) + "\n\n";
-    paper = plan.paper;
-    sections += section_of(plan, measured, judged, page);
+    if (!theirs.empty()) sections += std::string("## ") + paper.title + "\n\n" + theirs;
   }
   if (!not_run.empty())
     sections += "## Not run\n\n" + join(not_run, ", ") + ". `./reproduce list NAME` shows the commands.\n\n";
   sections.pop_back();
-  write_file_atomically(
-      file, std::string("# The papers' figures and tables, and ours\n\n") + INTRODUCTION + "\n\n" + WRITTEN + "`.\n\n" +
-                tally_of(words) +
-                "\n\n| paper | claim | verdict | measured | numbers |\n| --- | --- | --- | --- | --- |\n" + claims +
-                "\n" + sections);
+  write_file_atomically(out + "/RESULTS.md",
+                        std::string("# The papers' figures and tables, and ours\n\n") + INTRODUCTION + "\n\n" +
+                            WRITTEN + tally_of(words) +
+                            "\n\n| paper | claim | verdict | measured | numbers |\n| --- | --- | --- | --- | --- |\n" +
+                            claims + "\n" + sections);
   return count;
 }
 

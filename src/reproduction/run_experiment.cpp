@@ -69,16 +69,15 @@ std::string machine_of(const std::string& device, int threads) {
   return description;
 }
 
-// The files of a run that the cells, pictures and listings need.
+// The files of a run that the page needs.
 std::set<std::string> wanted_files(const Plan& plan, const std::string& run) {
   std::set<std::string> files;
   for (const Table& table : plan.tables)
     for (const Row& row : table.rows)
       for (const Cell& cell : row.cells)
         if (is_of_part(run, cell.part)) files.insert(cell.file);
-  for (const std::vector<NamedFile>* named : {&plan.pictures, &plan.listings, &plan.kept})
-    for (const NamedFile& one : *named)
-      if (run == one.part) files.insert(one.file);
+  for (const ShownFile& shown : plan.shown)
+    if (run == shown.part) files.insert(shown.file);
   files.erase("");  // the log is already in the folder
   return files;
 }

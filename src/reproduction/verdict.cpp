@@ -52,12 +52,12 @@ Outcome below_by_seed(const SideNumbers& left, const SideNumbers& right) {
 }
 
 // Whether the ratio of the means is below `within`; if it is up to `spread` times larger, nothing is decided.
-Outcome alike(double left, double right, double within, double spread, bool wanted) {
+Outcome alike(double left, double right, double within, double spread) {
   if (std::isinf(left) && std::isinf(right)) return Outcome::CLOSE;
-  if (left <= 0 || right <= 0) return (left == right) == wanted ? Outcome::HOLDS : Outcome::FAILS;  // no ratio exists
+  if (left <= 0 || right <= 0) return left == right ? Outcome::HOLDS : Outcome::FAILS;  // no ratio exists
   const double times = std::max(left / right, right / left) / within;
   if (times >= 1 && times < spread) return Outcome::CLOSE;
-  return (times < 1) == wanted ? Outcome::HOLDS : Outcome::FAILS;
+  return times < 1 ? Outcome::HOLDS : Outcome::FAILS;
 }
 
 struct Judged {
@@ -84,19 +84,16 @@ std::string sentence_of(const Comparison& comparison, const SideNumbers& left, c
   } else {
     shared = a.cell ? a.row + ", " + a.column : b.row + ", " + b.column;
   }
-  const bool is_alike = comparison.relation.back() == '~';
   const bool above = !a.cell && b.cell;  // the measured number comes first
   const std::string words = above ? " above " : " below ";
   std::string sign = outcome == Outcome::HOLDS   ? (above ? " > " : " < ")
                      : outcome == Outcome::CLOSE ? " overlaps with "
                                                  : " is not" + words;
-  if (is_alike) {
-    const bool near = (outcome == Outcome::HOLDS) == (comparison.relation == "~");
-    sign = (outcome == Outcome::CLOSE ? " about at the limit of "
-            : near                    ? " within "
-                                      : " not within ") +
+  if (comparison.relation == "~")
+    sign = (outcome == Outcome::CLOSE   ? " about at the limit of "
+            : outcome == Outcome::HOLDS ? " within "
+                                        : " not within ") +
            number_text(comparison.within, 3) + " × ";
-  }
   const std::string one = labelled(first, a, left), other = labelled(second, b, right);
   return shared + (shared.empty() ? "" : ": ") + (above ? other + sign + one : one + sign + other);
 }
@@ -107,10 +104,10 @@ Judged judge(const Comparison& comparison, double spread, const Measured& measur
   judged.missing = left.missing + right.missing;
   if (!left.values.empty() && !right.values.empty()) {
     const bool given = !comparison.left.cell || !comparison.right.cell;
-    judged.outcome = comparison.relation == "<"       ? below(left, right, spread, given)
-                     : comparison.relation == "each<" ? below_by_seed(left, right)
-                                                      : alike(mean_of(left.values), mean_of(right.values),
-                                                              comparison.within, spread, comparison.relation == "~");
+    judged.outcome = comparison.relation == "<" ? below(left, right, spread, given)
+                     : comparison.relation == "each<"
+                         ? below_by_seed(left, right)
+                         : alike(mean_of(left.values), mean_of(right.values), comparison.within, spread);
   }
   judged.sentence = sentence_of(comparison, left, right, judged.outcome);
   return judged;
@@ -121,8 +118,8 @@ std::string unmet_condition(const Claim& claim, const Measured& measured) {
   for (const Comparison& condition : claim.conditions) {
     const Judged judged = judge(condition, 1, measured);
     if (judged.outcome == Outcome::HOLDS) continue;
-    const std::string unmet = judged.outcome == Outcome::NOT_MEASURED ? "not measured" : condition.unmet;
-    return (unmet.empty() ? "the models have learned too little" : unmet) + ": " + judged.sentence;
+    const bool known = judged.outcome != Outcome::NOT_MEASURED;
+    return (known ? "the models have learned too little: " : "not measured: ") + judged.sentence;
   }
   return "";
 }
