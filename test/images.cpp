@@ -1,4 +1,4 @@
-// Images: the files they come from, good and bad, the drawn ones, and the pictures that programs write.
+// Images: the files they come from, good and bad, and the drawn ones.
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,6 @@
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "check.h"
-#include "figures/canvas.h"
-#include "figures/png.h"
 #include "image_bytes.h"
 #include "math/random.h"
 #include "shell.h"
@@ -189,109 +187,6 @@ void shapes(Test& test) {
              text("%d of %d by mean colour and contrast", right, COUNT / 2));
 }
 
-// ---- Pictures as files --------------------------------------------------------------------------------------------
-
-// Deflate with the fixed codes, straight from RFC 1951.
-class Inflater {
- public:
-  explicit Inflater(const std::string& bytes) : bytes_(bytes) {}
-  std::string operator()() {
-    if (number(3) != 3) return "not one block of fixed codes";
-    std::string out;
-    for (int symbol; (symbol = next()) != 256;) {
-      if (symbol < 256) {
-        out += static_cast<char>(symbol);
-        continue;
-      }
-      static const int bases[] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
-                                  31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-      const int kind = symbol - 257, extra = kind < 8 || kind == 28 ? 0 : kind / 4 - 1;
-      const int length = bases[kind] + static_cast<int>(number(extra));
-      if (code(5) != 0) return "a distance beyond 1";
-      out += std::string(static_cast<size_t>(length), out.back());
-    }
-    return out;
-  }
-
- private:
-  uint32_t bit() {
-    const size_t at = at_++;
-    return at / 8 < bytes_.size() ? static_cast<unsigned char>(bytes_[at / 8]) >> at % 8 & 1 : 0;
-  }
-  uint32_t number(int bits) {
-    uint32_t value = 0;
-    for (int i = 0; i < bits; ++i) value |= bit() << i;
-    return value;
-  }
-  uint32_t code(int bits) {
-    uint32_t value = 0;
-    for (int i = 0; i < bits; ++i) value = value << 1 | bit();
-    return value;
-  }
-  int next() {
-    uint32_t value = code(7);
-    if (value < 24) return 256 + static_cast<int>(value);
-    value = value << 1 | bit();
-    if (value >= 0x30 && value < 0xC0) return static_cast<int>(value) - 0x30;
-    if (value >= 0xC0 && value < 0xC8) return static_cast<int>(value) - 0xC0 + 280;
-    return static_cast<int>(value << 1 | bit()) - 0x190 + 144;
-  }
-  const std::string& bytes_;
-  size_t at_ = 0;
-};
-
-// The pixels of what png() wrote: filters 1 and 2 only.
-std::vector<uint8_t> unpacked(const std::string& file, size_t width, size_t height) {
-  const size_t at = file.find("IDAT"), row = 3 * width;
-  const std::string data = file.substr(at + 4 + 2, file.find("IEND") - at - 4 - 2 - 4 - 4 - 4);
-  const std::string rows = Inflater(data)();
-  std::vector<uint8_t> rgb(row * height);
-  for (size_t y = 0; rows.size() == (row + 1) * height && y < height; ++y)
-    for (size_t x = 0; x < row; ++x) {
-      const size_t here = y * row + x;
-      const int before = rows[y * (row + 1)] == 1 ? (x < 3 ? 0 : rgb[here - 3]) : (y == 0 ? 0 : rgb[here - row]);
-      rgb[here] = static_cast<uint8_t>(before + static_cast<unsigned char>(rows[y * (row + 1) + 1 + x]));
-    }
-  return rgb;
-}
-
-void png_files(Test& test) {
-  // Red, as a file that other programs have read: every checksum in it is known.
-  const std::string red = png(1, 1, {255, 0, 0});
-  const std::string front("\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0\x90wS\xDE", 33);
-  test.equal("front", red.substr(0, front.size()), front);
-  test.equal("back", red.substr(red.size() - 12), std::string("\0\0\0\0IEND\xAE\x42\x60\x82", 12));
-  std::vector<uint8_t> noise, runs;
-  for (uint32_t i = 0; i < 37 * 23 * 3; ++i) {
-    noise.push_back(static_cast<uint8_t>(philox(1, 2, 3, i).word[0]));
-    runs.push_back(static_cast<uint8_t>(i / 700 % 2 ? 3 * (i % 2) : i / 331));
-  }
-  CHECK(unpacked(png(37, 23, noise), 37, 23) == noise);
-  CHECK(unpacked(png(37, 23, runs), 37, 23) == runs);
-  bool all = true;  // runs of every length
-  for (size_t n = 1; n <= 300; ++n) {
-    std::vector<uint8_t> row(3 * n);
-    row[0] = 9;
-    all = all && unpacked(png(static_cast<int>(n), 1, row), n, 1) == row;
-  }
-  test.check("every length", all);
-  const std::vector<uint8_t> black(3 * 1000 * 1000);
-  CHECK(png(1000, 1000, black).size() < 25000);
-  test.throws("too few numbers", "2×2 pixels with 3 numbers", [] { png(2, 2, {1, 2, 3}); });
-
-  Canvas canvas(40, 30, {1, 2, 3});
-  canvas.fill(-5, -5, 8, 8, {9, 9, 9});
-  canvas.cells(30, 20, 4, 4, 4, [](int column, int row) {
-    return Rgb{static_cast<uint8_t>(column), static_cast<uint8_t>(row), 0};
-  });
-  canvas.write(0, 10, "i", {200, 0, 0});
-  CHECK(canvas.at(2, 2).red == 9 && canvas.at(3, 2).red == 1);
-  CHECK(canvas.at(39, 29).red == 2 && canvas.at(39, 29).green == 2);
-  CHECK(canvas.at(2, 15).red == 200 && canvas.at(0, 15).red == 1 && canvas.at(5, 19).red == 200);
-  CHECK(heat_color(0).red == 0 && heat_color(0.5).red == 255 && heat_color(0.5).green == 128 &&
-        heat_color(1).blue == 255);
-}
-
 // ---- Scripts ------------------------------------------------------------------------------------------------------
 
 // What data/cifar10.sh makes of an archive that lies here: no network.
@@ -399,7 +294,7 @@ class Program : ProgramChecks {
       const std::string settings = " --model " + model + (has_maps(model) ? TINY : SETS);
       const Outcome whole = expect(shell, model, "--name whole" + settings, 0, "accuracy on 1,000 test images");
       test_.check(model + ": says what it saved",
-                  whole.prints(has_maps(model) ? "(confusion.csv, confusion.svg, heatmaps.png: where it looks)"
+                  whole.prints(has_maps(model) ? "(confusion.csv, confusion.svg, heatmaps.svg: where it looks)"
                                                : "(confusion.csv, confusion.svg)"),
                   whole.output);
       shell.run("--name parts" + settings + "--steps 3");
@@ -411,9 +306,9 @@ class Program : ProgramChecks {
                   read_bytes(shell.file("runs/whole/index.html")).find("confusion.svg") != std::string::npos);
       test_.equal(model + ": the same answers", read_bytes(shell.file("runs/parts/confusion.csv")),
                   read_bytes(shell.file("runs/whole/confusion.csv")));
-      const std::string sheet = shell.file("runs/whole/heatmaps.png");
+      const std::string sheet = shell.file("runs/whole/heatmaps.svg");
       test_.check(model + ": heat maps",
-                  has_maps(model) ? read_bytes(sheet).substr(1, 3) == "PNG" : !std::filesystem::exists(sheet));
+                  has_maps(model) ? read_bytes(sheet).substr(0, 4) == "<svg" : !std::filesystem::exists(sheet));
       std::filesystem::remove_all(shell.file("runs"));
     }
     expect(shell, "comparison", "--compare birn_image,transformer:heads=2" + TINY, 0, "saved runs/compare");
@@ -429,15 +324,15 @@ class Program : ProgramChecks {
       test_.check(name, outcome.status == status && outcome.prints(words), outcome.output);
     };
     shell.run("--name large --seed 18446744073709551615" + TINY);
-    expect_inspect("of a large seed", "runs/large --images 1", 0, "saved runs/large (heatmaps.png)");
-    expect_inspect("a sheet", "runs/a --images 3 --out a", 0, "saved a (heatmaps.png)");
-    test_.equal("the run's own", read_bytes(shell.file("a/heatmaps.png")),
-                read_bytes(shell.file("runs/a/heatmaps.png")));
+    expect_inspect("of a large seed", "runs/large --images 1", 0, "saved runs/large (heatmaps.svg)");
+    expect_inspect("a sheet", "runs/a --images 3 --out a", 0, "saved a (heatmaps.svg)");
+    test_.equal("the run's own", read_bytes(shell.file("a/heatmaps.svg")),
+                read_bytes(shell.file("runs/a/heatmaps.svg")));
     write_bytes(shell.file("ten.bin"), cifar10(3));
     expect_inspect("other images", "runs/a/model.safetensors --test ten.bin --layers 2", 0,
-                   "saved runs/a (heatmaps.png)");
-    test_.equal("the run's own is kept", read_bytes(shell.file("runs/a/heatmaps.png.before")),
-                read_bytes(shell.file("a/heatmaps.png")));
+                   "saved runs/a (heatmaps.svg)");
+    test_.equal("the run's own is kept", read_bytes(shell.file("runs/a/heatmaps.svg.before")),
+                read_bytes(shell.file("a/heatmaps.svg")));
     expect_inspect("of other classes", "runs/a --test ten.bin --out b", 0,
                    "the model learned other classes than these images'");
     expect_inspect("no such layer", "runs/a --layers 3", 2, "--layers 3: the model has 2");
@@ -503,7 +398,6 @@ int main(int argc, char** argv) {
   test.run("patches", petroglyph::patches);
   test.run("augmentation", petroglyph::augmentation);
   test.run("shapes", petroglyph::shapes);
-  test.run("png files", petroglyph::png_files);
   test.run("confusion table", petroglyph::confusion_table);
   test.run("scripts", petroglyph::scripts);
   const auto program = (std::filesystem::absolute(argv[0]).parent_path().parent_path() / "train_image").string();

@@ -3,45 +3,41 @@
 #include <algorithm>
 #include <numeric>
 
+#include "figures/figure.h"
+#include "figures/svg.h"
+
 namespace petroglyph {
 
 namespace {
 
-constexpr Rgb WHITE{255, 255, 255}, INK{40, 40, 40}, WRONG{200, 30, 30};
-constexpr int TILE = 96, GAP = 8, TITLE = 16, CAPTION = 2 * (Canvas::LETTER_HEIGHT + 3);
-constexpr int PIXEL = TILE / Picture::SIDE, CELL = TILE / Images::PATCHES_A_SIDE;
-constexpr int MOST_COLUMNS = 2;  // columns of pictures with their maps
+constexpr double TILE = 96, GAP = 8, LINE = 14;  // pixels of a picture, between two, and of a line of text
+constexpr size_t ACROSS = 2;                     // pictures side by side, each with its maps
+constexpr const char* WRONG = " style=\"fill:#C81E1E\"";
 
-void draw_picture(Canvas& canvas, int x, int y, const Picture& picture) {
-  canvas.cells(x, y, Picture::SIDE, Picture::SIDE, PIXEL, [&](int column, int row) {
-    return Rgb{picture.at(row, column, 0), picture.at(row, column, 1), picture.at(row, column, 2)};
+std::string draw_picture(Point corner, const Picture& picture) {
+  return cells(corner, TILE, TILE, Picture::SIDE, Picture::SIDE, [&](size_t column, size_t row) {
+    const auto channel = [&](int c) { return picture.at(static_cast<int>(row), static_cast<int>(column), c); };
+    return (channel(0) << 16 | channel(1) << 8 | channel(2)) & 0xF8F8F8;  // a smaller file
   });
 }
 
-void draw_map(Canvas& canvas, int x, int y, const std::vector<double>& map) {
+int bright(double part) { return color_at(ColorMap::Sequential, 1 - part); }
+
+std::string draw_map(Point corner, const std::vector<double>& map) {
+  constexpr size_t SIDE = Images::PATCHES_A_SIDE;
   const auto [low, high] = std::minmax_element(map.begin(), map.end());
   const double from = *low, range = *high > *low ? *high - *low : 1;
-  canvas.cells(x, y, Images::PATCHES_A_SIDE, Images::PATCHES_A_SIDE, CELL, [&](int column, int row) {
-    return heat_color((map[static_cast<size_t>(row * Images::PATCHES_A_SIDE + column)] - from) / range);
-  });
+  return cells(corner, TILE, TILE, SIDE, SIDE,
+               [&](size_t column, size_t row) { return bright((map[row * SIDE + column] - from) / range); });
 }
 
-// The width of a picture with its captions, wide enough for whole captions.
-int caption_width(const std::vector<std::string>& names, const std::string& before) {
-  size_t longest = 0;
-  for (const std::string& name : names) longest = std::max(longest, before.size() + name.size());
-  return static_cast<int>(longest) * Canvas::LETTER_WIDTH;
-}
-
-// The legend: the meaning of the maps' colours.
-void draw_color_bar(Canvas& canvas, int y) {
-  constexpr int HEIGHT = Canvas::LETTER_HEIGHT;
-  const std::string least = "least", most = "most of each map";
-  int x = GAP;
-  canvas.write(x, y, least, INK);
-  x += static_cast<int>(least.size() + 1) * Canvas::LETTER_WIDTH;
-  for (int i = 0; i < TILE; ++i) canvas.fill(x + i, y, 1, HEIGHT, heat_color(double(i) / (TILE - 1)));
-  canvas.write(x + TILE + Canvas::LETTER_WIDTH, y, most, INK);
+// The meaning of the maps' colours.
+std::string draw_color_bar(double y) {
+  constexpr size_t STEPS = 32;
+  const double left = GAP + width_of("least ", SMALL);
+  return text_element(GAP, y + LINE - 4, "least", "") +
+         cells({left, y}, TILE, LINE, STEPS, 1, [](size_t i, size_t) { return bright(double(i) / (STEPS - 1)); }) +
+         text_element(left + TILE + GAP, y + LINE - 4, "most of each map", "");
 }
 
 }  // namespace
@@ -66,56 +62,41 @@ std::vector<size_t> blocks_to_show(int layers) {
   return blocks;
 }
 
-namespace {
-
-const char* const SAID = "said ";
-
-// The layout of a sheet.
-struct Sheet {
-  int count, across, maps;
-  int first;  // the width of a picture with its captions
-
-  int group() const { return first + GAP + maps * (TILE + GAP) + GAP; }
-  int row() const { return TILE + CAPTION + GAP; }
-  int width() const { return across * group(); }
-  int bar() const { return TITLE + GAP + (count + across - 1) / across * row(); }
-  int height() const { return bar() + Canvas::LETTER_HEIGHT + GAP; }
-  int x(int n) const { return n % across * group() + GAP; }
-  int y(int n) const { return TITLE + GAP + n / across * row(); }
-  int map_x(int n, size_t map) const { return x(n) + first + GAP + static_cast<int>(map) * (TILE + GAP); }
-};
-
-}  // namespace
-
-Canvas heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& picture_classes,
-                      const std::vector<std::string>& model_classes, const std::vector<Picture>& pictures,
-                      const std::vector<size_t>& blocks) {
-  const int count = static_cast<int>(pictures.size());
-  const int first = std::max({TILE, caption_width(picture_classes, ""), caption_width(model_classes, SAID)});
-  const Sheet sheet{count, std::min(count, MOST_COLUMNS), static_cast<int>(blocks.size()), first};
-  Canvas canvas(sheet.width(), sheet.height(), WHITE);
-  for (int column = 0; column < sheet.across; ++column)
+std::string heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& picture_classes,
+                           const std::vector<std::string>& model_classes, const std::vector<Picture>& pictures,
+                           const std::vector<size_t>& blocks) {
+  const std::string said = "said ";
+  double first = TILE;  // the width of a picture with its captions
+  for (const std::string& name : picture_classes) first = std::max(first, width_of(name, SMALL));
+  for (const std::string& name : model_classes) first = std::max(first, width_of(said + name, SMALL));
+  const double group = first + 2 * GAP + double(blocks.size()) * (TILE + GAP), row = TILE + 2 * LINE + GAP;
+  const auto map_x = [&](double x, size_t map) { return x + first + GAP + double(map) * (TILE + GAP); };
+  const size_t across = std::min(ACROSS, pictures.size());
+  std::string body;
+  for (size_t column = 0; column < across; ++column)
     for (size_t m = 0; m < blocks.size(); ++m)
-      canvas.write(sheet.map_x(column, m), GAP, "layer " + std::to_string(blocks[m] + 1), INK);
+      body += text_element(map_x(GAP + double(column) * group, m), LINE, "layer " + std::to_string(blocks[m] + 1), "");
   Tensor patches(ops, {Images::PATCHES, Images::PATCH_SIZE});
   Tokens best(ops, {1});
   std::vector<real> numbers(static_cast<size_t>(patches.size()));
-  for (int n = 0; n < count; ++n) {
-    const Picture& picture = pictures[static_cast<size_t>(n)];
+  double y = LINE + GAP;
+  for (size_t n = 0; n < pictures.size(); ++n) {
+    const Picture& picture = pictures[n];
     write_patches(picture, numbers.data());
     patches.upload(numbers);
     const real* logits = model.forward({nullptr, 1, Images::PATCHES, patches.data()});
     ops.argmax(best.data(), logits, 1, model.classes());
-    const int answer = best.download()[0], x = sheet.x(n), y = sheet.y(n);
-    draw_picture(canvas, x, y, picture);
-    for (size_t m = 0; m < blocks.size(); ++m) draw_map(canvas, sheet.map_x(n, m), y, heat_map(model, blocks[m], 0));
-    canvas.write(x, y + TILE + 3, picture_classes.at(static_cast<size_t>(picture.label)), INK);
-    if (model_classes.empty()) continue;
-    canvas.write(x, y + TILE + 6 + Canvas::LETTER_HEIGHT, SAID + model_classes.at(static_cast<size_t>(answer)),
-                 answer == picture.label ? INK : WRONG);
+    const int answer = best.download()[0];
+    const double x = GAP + double(n % across) * group;
+    body += draw_picture({x, y}, picture);
+    for (size_t m = 0; m < blocks.size(); ++m) body += draw_map({map_x(x, m), y}, heat_map(model, blocks[m], 0));
+    body += text_element(x, y + TILE + LINE, picture_classes.at(static_cast<size_t>(picture.label)), "");
+    if (!model_classes.empty())
+      body += text_element(x, y + TILE + 2 * LINE, said + model_classes.at(static_cast<size_t>(answer)),
+                           answer == picture.label ? "" : WRONG);
+    if ((n + 1) % across == 0 || n + 1 == pictures.size()) y += row;
   }
-  draw_color_bar(canvas, sheet.bar());
-  return canvas;
+  return svg_file("Heat maps", double(across) * group, y + LINE + GAP, body + draw_color_bar(y));
 }
 
 }  // namespace petroglyph

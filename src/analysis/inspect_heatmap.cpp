@@ -92,8 +92,9 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
   }
   const auto ops = settings.make_ops();
   const auto model = load_model(file, state, *ops);
-  const Canvas sheet = heat_map_sheet(*model, *ops, pictures.class_names, model_classes, pictures.list, blocks);
-  save_files(settings.folder(), {{"heatmaps.png", sheet.as_png()}});
+  save_files(
+      settings.folder(),
+      {{"heatmaps.svg", heat_map_sheet(*model, *ops, pictures.class_names, model_classes, pictures.list, blocks)}});
 }
 
 // ---- Text -----------------------------------------------------------------------------------------------------------

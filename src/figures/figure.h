@@ -30,6 +30,8 @@ struct LineStyle {
 constexpr LineStyle WITH_MARKERS{-1, true}, POINTS{-1, true, false, false};
 
 enum class ColorMap { Sequential, Diverging };  // light to dark; blue through white (zero) to red
+// The colour at position `part` (0 to 1) of the map: 0xRRGGBB.
+int color_at(ColorMap map, double part);
 
 class Panel {
  public:

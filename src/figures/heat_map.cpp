@@ -19,53 +19,29 @@ constexpr ColorRamp SEQUENTIAL = {0xFAF9E0, 0xC7E5B4, 0x80D3A3, 0x00BCA4, 0x009F
 // Lightness from 0.44 up to 0.97 and back down, in even steps: blue, white, red.
 constexpr ColorRamp DIVERGING = {0x004FA7, 0x4179BF, 0x7CA3D5, 0xB6CCE8, 0xF5F5F5,
                                  0xE6C0B5, 0xCF8D79, 0xB45B3F, 0x962100};
-constexpr const char* MISSING = "#BDBDBD";
-constexpr const char* REACH = ".04";  // the overlap, as a fraction of a cell
-constexpr int LEVELS = 64;            // colours of a heat map: finer steps are not visible
+constexpr int MISSING = 0xBDBDBD;
 
-// The colour at position `part` (0 to 1) of the colour bar, in XML notation.
-std::string color_at(ColorMap map, double part) {
+}  // namespace
+
+int color_at(ColorMap map, double part) {
   const ColorRamp& ramp = map == ColorMap::Sequential ? SEQUENTIAL : DIVERGING;
-  const double place = std::clamp(part, 0.0, 1.0) * double(ramp.size() - 1);
+  constexpr int STEPS = 64;  // finer ones are not visible
+  const double place = std::round(std::clamp(part, 0.0, 1.0) * STEPS) / STEPS * double(ramp.size() - 1);
   const size_t left = std::min(static_cast<size_t>(place), ramp.size() - 2);
   const auto channel = [&](int shift) {
     const int from = ramp[left] >> shift & 0xFF, to = ramp[left + 1] >> shift & 0xFF;
     return static_cast<int>(std::lround(from + (to - from) * (place - double(left))));
   };
-  return text("#%02X%02X%02X", channel(16), channel(8), channel(0));
+  return channel(16) << 16 | channel(8) << 8 | channel(0);
 }
 
-}  // namespace
-
-// One path for each colour, in units of cells. A run of equal cells in a row is one line as thick as the row. Each
-// line overlaps the adjacent cells slightly, because otherwise white gaps appear where edges are rounded to pixels.
 void PanelPainter::paint_map() {
   const Panel::HeatMap& map = *panel_.map_;
-  const size_t rows = map.rows, columns = map.columns;
-  const std::vector<double>& values = map.values;
   const Span span = color_.span();
-  const auto level = [&](size_t cell) {
-    if (!std::isfinite(values[cell])) return LEVELS;
-    const double part = (values[cell] - span.low) / (span.high - span.low);
-    return static_cast<int>(std::lround(std::clamp(part, 0.0, 1.0) * (LEVELS - 1)));
-  };
-  std::vector<std::string> paths(LEVELS + 1);
-  for (size_t row = 0; row < rows; ++row) {
-    for (size_t column = 0, end; column < columns; column = end) {
-      const int color = level(row * columns + column);
-      for (end = column + 1; end < columns && level(row * columns + end) == color;) ++end;
-      const std::string run = std::to_string(end - column);
-      paths[size_t(color)] += "M" + std::to_string(column) + "," + std::to_string(row) + "h" + run + REACH;
-    }
-  }
-  out_ += "<g fill=\"none\" shape-rendering=\"crispEdges\" transform=\"scale(" +
-          number_text(width_ / double(columns), 9) + "," + number_text(height_ / double(rows), 9) +
-          ") translate(0,0.5)\" stroke-width=\"1" + REACH + "\">\n";
-  for (size_t i = 0; i < paths.size(); ++i) {
-    const std::string color = i < LEVELS ? color_at(map.map, double(i) / (LEVELS - 1)) : MISSING;
-    if (!paths[i].empty()) out_ += "<path stroke=\"" + color + "\" d=\"" + paths[i] + "\"/>\n";
-  }
-  out_ += "</g>\n";
+  out_ += cells({0, 0}, width_, height_, map.columns, map.rows, [&](size_t column, size_t row) {
+    const double value = map.values[row * map.columns + column];
+    return std::isfinite(value) ? color_at(map.map, (value - span.low) / (span.high - span.low)) : MISSING;
+  });
 }
 
 void PanelPainter::paint_color_bar(int number) {
@@ -73,8 +49,8 @@ void PanelPainter::paint_color_bar(int number) {
   constexpr int STOPS = 8;  // the ramp's own colours
   out_ += "<linearGradient id=\"" + name + "\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">";
   for (int i = 0; i <= STOPS; ++i) {
-    out_ += "<stop offset=\"" + number_text(double(i) / STOPS, 4) + "\" stop-color=\"" +
-            color_at(panel_.map_->map, double(i) / STOPS) + "\"/>";
+    out_ += text("<stop offset=\"%s\" stop-color=\"#%06X\"/>", number_text(double(i) / STOPS, 4).c_str(),
+                 color_at(panel_.map_->map, double(i) / STOPS));
   }
   const double left = width_ + BAR_GAP, right = left + BAR_WIDTH;
   out_ += "</linearGradient>\n" + rectangle(left, 0, BAR_WIDTH, height_, " fill=\"url(#" + name + ")\"");

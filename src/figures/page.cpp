@@ -2,27 +2,10 @@
 #include <algorithm>
 
 #include "base/atomic_file.h"
-#include "base/text.h"
 #include "figures/figure.h"
 #include "figures/panel_painter.h"
 
 namespace petroglyph {
-
-namespace {
-
-std::string style_sheet() {
-  const auto size = [](double points) { return pixels(points) + "px"; };
-  return "<style>\ntext{font:" + size(SMALL) +
-         " system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#333333}\n.label{font-size:" +
-         size(MEDIUM) + "}.panel{font-size:" + size(MEDIUM + 1) + ";font-weight:600}\n.title{font-size:" + size(LARGE) +
-         ";font-weight:600}.caption{fill:#666666}\n"
-         ".grid line{stroke:#E6E6E6;stroke-width:1}.axis line{stroke:#333333;stroke-width:1}\n"
-         ".level{fill:none;stroke:#888888;stroke-width:1.2;stroke-dasharray:2 3}\n"
-         ".line{fill:none;stroke-linejoin:round;stroke-linecap:round}.mark{stroke:#FFFFFF;stroke-width:0.8}\n</"
-         "style>\n";
-}
-
-}  // namespace
 
 std::string Figure::svg() const {
   std::vector<PanelPainter> painters;
@@ -59,10 +42,7 @@ std::string Figure::svg() const {
   }
   if (!title_.empty()) body += text_element(MARGIN, MARGIN + LARGE, title_, " class=\"title\"");
   if (!caption_.empty()) body += text_element(MARGIN, (y += 18), caption_, " class=\"caption\"");
-  const double height = y + MARGIN;
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\"" + attribute("width", width) + attribute("height", height) +
-         " viewBox=\"0 0 " + pixels(width) + " " + pixels(height) + "\">\n<title>" + markup_text(title_) +
-         "</title>\n" + style_sheet() + rectangle(0, 0, width, height, " fill=\"#FFFFFF\"") + body + "</svg>\n";
+  return svg_file(title_, width, y + MARGIN, body);
 }
 
 void Figure::save(const std::string& path) const { write_file_atomically(path, svg()); }

@@ -11,6 +11,7 @@
 
 #include "analysis/classify.h"
 #include "analysis/heat_map.h"
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -121,7 +122,7 @@ struct Session {
     if (maps) save_maps();
     if (!settings.quiet)
       std::printf("saved %s (confusion.csv, confusion.svg%s)\n", run->folder().c_str(),
-                  maps ? ", heatmaps.png: where it looks" : "");
+                  maps ? ", heatmaps.svg: where it looks" : "");
   }
 
   const std::string& compared() const { return image.compare; }
@@ -163,9 +164,9 @@ struct Session {
     std::vector<Picture> pictures;
     for (int i = 0; i < std::min(image.maps, test_images); ++i)
       pictures.push_back(task->picture(run->seed(), stream_of("test"), 0, i));
-    heat_map_sheet(run->model(), run->ops(), task->class_names(), task->class_names(), pictures,
-                   blocks_to_show(model.layers))
-        .save_png(run->file("heatmaps.png"));
+    write_file_atomically(run->file("heatmaps.svg"),
+                          heat_map_sheet(run->model(), run->ops(), task->class_names(), task->class_names(), pictures,
+                                         blocks_to_show(model.layers)));
   }
 };
 
