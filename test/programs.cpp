@@ -1346,7 +1346,7 @@ class OtherPrograms : ProgramChecks {
            "--shards 3");
     test_.check("leaves no study", !std::filesystem::exists(shell.file("runs/shards")));
     expect(shell, "steps beyond count", "--budgets 1e30 --models mlp_lm --list" + small, 2,
-           "expected at most 2147483647");
+           "expected at least one and at most 2147483647");
     expect(shell, "less than a step", "--budgets 1 --models mlp_lm --list" + small, 2, "expected at least one");
     // The same in two parts, one run at a time and several threads, killed in between.
     shell.run("--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small);
@@ -1362,17 +1362,16 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "another configuration", "--name whole" + both + small + "--context 5", 1,
            "its model or its samples are others");
     expect(shell, "an option of another study", "--what context --budgets 1e9", 2,
-           "--budgets: of --what compute, and this is context");
+           "--budgets 1e9: does nothing with --what context");
     expect(shell, "two widths", "--widths 4,8 --context 4", 2, "expected three widths or more");
     expect(shell, "no such model", "--models gru", 2, "\"gru\": expected mlp_lm or transformer");
     expect(shell, "heads", "--models transformer --widths 12,16,20 --heads 2", 2,
            "--heads 2: a model's 3 channels (--embedding) are no multiple of it");
     expect(shell, "heads, of models that may come", "--list --models mlp_lm --heads 3", 0, "mlp_lm");
     expect(shell, "no heads", "--list --heads 0", 2, "--heads 0: expected a whole number from 1 to 1024");
-    expect(shell, "no context", "--list --context 0", 2, "--context 0: expected a whole number, at least 1");
-    expect(shell, "none of depths", "--what dct --list --context 0", 2, "--context 0: expected a whole number");
+    expect(shell, "no context", "--list --context 0", 2, "--context 0: expected a whole number from 1 to 65536");
     expect(shell, "too long a context", "--list --context 65537", 2,
-           "--context 65537: expected at most 65536 tokens for mlp_lm");
+           "--context 65537: expected a whole number from 1 to 65536");
     expect(shell, "diverges", "--name nan --lr 1000 --clip 0 --lr-floor 1000 --models mlp_lm" + both + small, 1,
            "this run ended with status 1");
     expect(shell, "depths",

@@ -17,8 +17,7 @@ namespace {
 
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
 
-void check_points(const std::vector<double>& xs, const std::vector<double>& ys, size_t needed, const char* what) {
-  if (xs.size() != ys.size()) throw Error(text("%s through %zu xs and %zu ys", what, xs.size(), ys.size()));
+void check_points(const std::vector<double>& xs, size_t needed, const char* what) {
   const size_t different = std::set<double>(xs.begin(), xs.end()).size();
   if (different < needed)
     throw Error(text("%s through points with %zu different x, expected %zu or more", what, different, needed));
@@ -37,7 +36,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 // points. So each coefficient is a single quotient, and there is no cancellation if the xs are large and close
 // together.
 Parabola fit_parabola(const std::vector<double>& xs, const std::vector<double>& ys) {
-  check_points(xs, ys, 3, "a parabola");
+  check_points(xs, 3, "a parabola");
   const double center = mean(xs);
   std::vector<double> u, square, q;
   for (const double x : xs) {
@@ -53,7 +52,7 @@ Parabola fit_parabola(const std::vector<double>& xs, const std::vector<double>& 
 }
 
 Line fit_line(const std::vector<double>& xs, const std::vector<double>& ys) {
-  check_points(xs, ys, 2, "a line");
+  check_points(xs, 2, "a line");
   const double center = mean(xs);
   std::vector<double> u;
   for (const double x : xs) u.push_back(x - center);
@@ -92,9 +91,6 @@ Line law(const std::vector<BudgetFit>& fits, double BudgetFit::*quantity) {
 PowerLaws fit_power_laws(const std::vector<ScalingPoint>& points) {
   std::map<double, std::pair<std::vector<double>, std::vector<double>>> budgets;  // C: log10 N and losses
   for (const ScalingPoint& point : points) {
-    if (!(point.budget > 0) || !(point.parameters > 0))
-      throw Error(
-          text("a point with budget %g and %g parameters, expected both above 0", point.budget, point.parameters));
     budgets[point.budget].first.push_back(std::log10(point.parameters));
     budgets[point.budget].second.push_back(point.loss);
   }

@@ -44,6 +44,8 @@ struct PowerLaws {
   // log10 of N_opt, D_opt and the loss against log10 C, over the budgets with a minimum; NaN if fewer than two have
   // one.
   Line parameters, tokens, loss;
+
+  bool found() const { return parameters.slope == parameters.slope; }  // not NaN
 };
 PowerLaws fit_power_laws(const std::vector<ScalingPoint>& points);
 

@@ -17,31 +17,85 @@ std::string short_number(double value, int digits) {
   return full.substr(0, e + 1) + full.substr(full.find_first_not_of('0', e + 2));
 }
 
+// ---- Settings -------------------------------------------------------------------------------------------------------
+
 namespace {
 
-// A study that uses --contexts instead stores 0.
-void check_context(const ScalingSettings& settings) {
-  if (settings.what == "context") return;
-  constexpr int MOST_OF_MLP = 1 << 16;  // the limit of mlp_lm
-  const std::vector<std::string> models = settings.model_names();
-  const bool mlp = std::find(models.begin(), models.end(), "mlp_lm") != models.end();
-  if (settings.context < 1)
-    throw UsageError(text("--context %d: expected a whole number, at least 1", settings.context));
-  if (mlp && settings.context > MOST_OF_MLP)
-    throw UsageError(text("--context %d: expected at most %d tokens for mlp_lm", settings.context, MOST_OF_MLP));
+// A training step of the paper has 16,384 windows, or 64 long ones. That many do not fit into memory at once, so a
+// step consists of several batches (gradient accumulation). The paper gives only the range of its budgets and of its
+// model sizes (50 to 900 million parameters with GPT-2's 50,257 tokens), not each value.
+const std::map<std::pair<std::string, std::string>, std::string> PRESETS = {
+    {{"compute", "quick"},
+     "models=mlp_lm,transformer context=15 heads=2 batch=64 eval-samples=8192 lr=2e-3 "
+     "budgets=3e9,6e9,1.2e10,2.4e10,4.8e10 widths=16,24,32,48,80,128"},
+    {{"compute", "paper"},
+     "models=mlp_lm,transformer context=15 embedding=512 heads=16 batch=64 accumulate=256 eval-samples=262144 lr=1e-3 "
+     "budgets=1e16,4e16,1.7e17,7e17,3e18 widths=1024,4096,16384,32768,65536,131072,262144,409600"},
+    {{"context", "quick"},
+     "models=mlp_lm embedding=32 heads=4 batch=128 eval-samples=8192 lr=2e-3 "
+     "tokens=4e5 widths=256 contexts=1,3,7,15,31,63"},
+    {{"context", "paper"},
+     "models=mlp_lm embedding=512 heads=16 batch=1024 accumulate=16 eval-samples=262144 lr=1e-3 "
+     "tokens=1e10 widths=16384 contexts=3,7,15,31,63,127"},
+    {{"dct", "quick"},
+     "models=dct_mlp,transformer context=128 embedding=64 heads=4 batch=8 eval-samples=256 lr=2e-3 "
+     "tokens=1e6,3e6 depths=2,4,6 transformer-depths=1,2,3"},
+    {{"dct", "paper"},
+     "models=dct_mlp,transformer context=2048 embedding=512 heads=16 batch=4 accumulate=16 eval-samples=1024 lr=1e-3 "
+     "tokens=2e9,6e9 depths=6,12,18 transformer-depths=2,4,6"},
+};
+
+}  // namespace
+
+void ScalingSettings::declare(Options& options) {
+  options.section("Study");
+  options.add("what", &what, {"compute", "context", "dct"}, "is varied");
+  options.add("preset", &preset, {"quick", "paper"}, "sizes; what is given besides wins; shown here: quick, compute");
+  options.add("models", &models, "with commas between them; default mlp_lm,transformer, of context mlp_lm")
+      .placeholder("LIST");
+  options.add("budgets", &budgets, 1, 1e30, "compute: operations of training, C = 6ND");
+  options.add("widths", &widths, 1, 1 << 20, "compute: channels inside a block; context: the one width");
+  options.add("tokens", &tokens, 1, 1e15,
+              "context, dct: supervised tokens that a model learns from; dct: a curve each");
+  options.add("contexts", &contexts, 1, 1 << 16, "context: tokens that a prediction is made from");
+  options.add("depths", &depths, 1, 1 << 10, "dct: blocks of the DCT-MLPs");
+  options.add("transformer-depths", &transformer_depths, 1, 1 << 10, "dct: blocks of the Transformers");
+  options.add("list", &list, "shows the runs and stops").always().not_saved();
+  options.section("Models");
+  options.add("context", &context, 1, 1 << 16, "compute, dct: tokens that a prediction is made from");
+  options.add("embedding", &embedding, 0, 1 << 14,
+              "channels of the residual stream; compute, context: 0 for a quarter of the width");
+  options.add("heads", &heads, 1, 1 << 10, "of Transformers and DCT-MLPs");
+  options.add("frequencies", &frequencies, 1, 1 << 10,
+              "dct: of every head; the windows grow from that many tokens to the context");
+  options.section("Text");
+  text.declare(options);
+  study.declare(options);
+  options.only_with("budgets", "what", {"compute"});
+  options.only_with("widths", "what", {"compute", "context"});
+  options.only_with("tokens", "what", {"context", "dct"});
+  options.only_with("contexts", "what", {"context"});
+  options.only_with("context", "what", {"compute", "dct"});
+  for (const char* name : {"depths", "transformer-depths", "frequencies"}) options.only_with(name, "what", {"dct"});
 }
 
+void ScalingSettings::apply_preset(Options& options) const { options.set_defaults(PRESETS.at({what, preset})); }
+
+// ---- Plan -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
 void check(const ScalingSettings& settings) {
-  const std::vector<std::string> known = settings.what == "dct" ? std::vector<std::string>{"dct_mlp", "transformer"}
-                                                                : std::vector<std::string>{"mlp_lm", "transformer"};
-  for (const std::string& model : settings.model_names())
+  const std::vector<std::string> known = {settings.what == "dct" ? "dct_mlp" : "mlp_lm", "transformer"};
+  for (const std::string& model : split(settings.models, ','))
     if (std::find(known.begin(), known.end(), model) == known.end())
       throw UsageError("--models " + settings.models + ": \"" + model + "\": expected " + join(known, " or "));
-  if (settings.what == "compute" && (settings.widths.size() < 3 || settings.budgets.empty()))
-    throw UsageError(text(
-        "--widths, --budgets: %zu and %zu of them, expected three widths or more, a parabola's points, and a budget",
-        settings.widths.size(), settings.budgets.size()));
-  check_context(settings);
+  const size_t widths = settings.widths.size();
+  if ((settings.what == "compute" && widths < 3) || (settings.what == "context" && widths != 1))
+    throw UsageError(
+        text("--widths: %zu of them, expected three widths or more, a parabola's points, with --what "
+             "context one",
+             widths));
 }
 
 // The width of these models does not come from --width.
@@ -72,17 +126,13 @@ ScalingPlan::ScalingPlan(const ScalingSettings& settings) : settings_(settings) 
   check(settings);
   constexpr size_t ALL_STORIES = 24 << 20;
   text_ = open_text_source(settings.text, ALL_STORIES);
-  for (const std::string& model : settings.model_names()) {
-    if (settings.what == "compute") plan_compute(model);
-    if (settings.what == "context") plan_contexts(model);
-    if (settings.what == "dct") plan_depths(model);
-  }
+  for (const std::string& model : split(settings.models, ',')) plan(model);
   if (runs_.empty())
     throw UsageError("no run to train: expected a value of --budgets, --contexts, --depths or --transformer-depths");
 }
 
 // Two blocks; the width is that of their hidden layers.
-Json ScalingPlan::config(const std::string& model, int context, int width) const {
+Json ScalingPlan::shallow_config(const std::string& model, int context, int width) const {
   constexpr int BLOCKS = 2;
   const int embedding = settings_.embedding > 0 ? settings_.embedding : std::max(1, width / 4);
   const int vocab = text_.tokenizer->vocab();
@@ -98,19 +148,18 @@ Json ScalingPlan::config(const std::string& model, int context, int width) const
 
 Json ScalingPlan::deep_config(const std::string& model, int layers) const {
   const int vocab = text_.tokenizer->vocab(), width = settings_.embedding, heads = settings_.heads;
-  const int k = settings_.frequencies, T = settings_.context;
   if (width == 0) throw UsageError("--embedding 0: the width of these models, expected 1 or more");
-  if (model == "transformer") return transformer_options(width, 4 * width, layers, heads, "all").config(vocab, T);
+  if (model == "transformer")
+    return transformer_options(width, 4 * width, layers, heads, "all").config(vocab, settings_.context);
   check_heads(heads, width);
-  if (k > T) throw UsageError(text("--frequencies %d: more than the --context of %d tokens", k, T));
   ModelOptions m;
   m.model = model;
   m.width = width;
   m.layers = layers;
   m.heads = heads;
-  m.frequencies = k;
+  m.frequencies = settings_.frequencies;
   m.set_defaults();
-  return m.config(vocab, T);
+  return m.config(vocab, settings_.context);
 }
 
 const Task& ScalingPlan::task(int context, Targets targets) {
@@ -122,56 +171,58 @@ const Task& ScalingPlan::task(int context, Targets targets) {
   return *task;
 }
 
-// Adds a run with config[key] = value and counts its parameters. tokens 0: the number of tokens follows from the
-// budget.
-void ScalingPlan::add(const std::string& model, const Json& config, const std::string& key, int value, double tokens,
-                      double budget, int context, Targets targets, const std::string& name) {
-  StudyRun run;
-  run.name = model + "-" + name;
-  run.model = model;
-  run.config = config;
+// Adds a run whose config[key] is its setting and counts its parameters. If its number of tokens is 0, it follows from
+// the budget.
+void ScalingPlan::add(StudyRun run, const std::string& key, int context, Targets targets) {
   run.task = &task(context, targets);
-  run.parameters = counter_.count(model, config, key, value);
+  run.parameters = counter_.count(run.model, run.config, key, static_cast<int64_t>(run.setting));
+  if (run.tokens == 0) run.tokens = run.budget / (6 * static_cast<double>(run.parameters));
   const double a_step =
       static_cast<double>(settings_.study.run.samples_a_step()) * (targets == Targets::ALL ? context : 1);
-  if (tokens == 0) tokens = budget / (6 * static_cast<double>(run.parameters));
+  const double steps = std::round(run.tokens / a_step);
   constexpr double MOST = 2147483647;
-  if (tokens / a_step > MOST)
+  if (steps < 1 || steps > MOST)
     throw UsageError(
-        text("%s: %.3g tokens are %.3g steps, expected at most %.0f", run.name.c_str(), tokens, tokens / a_step, MOST));
-  run.steps = std::llround(tokens / a_step);
-  if (run.steps < 1)
-    throw UsageError(
-        text("%s: %.3g tokens are %.3g steps, expected at least one: more --budgets or --tokens, or a smaller --batch",
-             run.name.c_str(), tokens, tokens / a_step));
-  run.tokens = static_cast<double>(run.steps) * a_step;
-  run.budget = budget;
-  run.setting = value;
+        text("%s: %.3g tokens are %.3g steps, expected at least one and at most %.0f: other --budgets, "
+             "--tokens or --batch",
+             run.name.c_str(), run.tokens, steps, MOST));
+  run.steps = static_cast<int64_t>(steps);
+  run.tokens = steps * a_step;
   for (const StudyRun& other : runs_)
     if (other.name == run.name) throw UsageError(run.name + ": --models and the varied option give this run twice");
-  runs_.push_back(run);
+  runs_.push_back(std::move(run));
 }
 
-void ScalingPlan::plan_compute(const std::string& model) {
-  for (const double budget : settings_.budgets)
-    for (const int width : settings_.widths)
-      add(model, config(model, settings_.context, width), model == "mlp_lm" ? "width" : "hidden", width, 0, budget,
-          settings_.context, Targets::LAST, "C" + short_number(budget) + text("-w%d", width));
-}
-
-void ScalingPlan::plan_contexts(const std::string& model) {
-  for (const double tokens : settings_.tokens)
-    for (const int width : settings_.widths)
-      for (const int context : settings_.contexts)
-        add(model, config(model, context, width), "context", context, tokens, 0, context, Targets::LAST,
-            text("w%d-T%d-D", width, context) + short_number(tokens));
-}
-
-void ScalingPlan::plan_depths(const std::string& model) {
-  for (const double tokens : settings_.tokens)
-    for (const int depth : model == "transformer" ? settings_.transformer_depths : settings_.depths)
-      add(model, deep_config(model, depth), "layers", depth, tokens, 0, settings_.context, Targets::ALL,
-          text("L%d-D", depth) + short_number(tokens));
+void ScalingPlan::plan(const std::string& model) {
+  const auto run_of = [&](const std::string& name, const Json& config, int setting, double tokens, double budget) {
+    StudyRun run;
+    run.name = model + "-" + name;
+    run.model = model;
+    run.config = config;
+    run.setting = setting;
+    run.tokens = tokens;
+    run.budget = budget;
+    return run;
+  };
+  const auto D = [](double tokens) { return "-D" + short_number(tokens); };
+  const ScalingSettings& s = settings_;
+  if (s.what == "compute")
+    for (const double budget : s.budgets)
+      for (const int width : s.widths)
+        add(run_of("C" + short_number(budget) + text("-w%d", width), shallow_config(model, s.context, width), width, 0,
+                   budget),
+            model == "mlp_lm" ? "width" : "hidden", s.context, Targets::LAST);
+  if (s.what == "context")
+    for (const double tokens : s.tokens)
+      for (const int context : s.contexts)
+        add(run_of(text("w%d-T%d", s.widths[0], context) + D(tokens), shallow_config(model, context, s.widths[0]),
+                   context, tokens, 0),
+            "context", context, Targets::LAST);
+  if (s.what == "dct")
+    for (const double tokens : s.tokens)
+      for (const int depth : model == "transformer" ? s.transformer_depths : s.depths)
+        add(run_of(text("L%d", depth) + D(tokens), deep_config(model, depth), depth, tokens, 0), "layers", s.context,
+            Targets::ALL);
 }
 
 void ScalingPlan::print_summary(const std::string& folder) const {

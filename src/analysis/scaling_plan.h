@@ -1,4 +1,4 @@
-// The runs of a scaling study, made from its settings.
+// The settings of a scaling study, and the runs that it consists of.
 #pragma once
 
 #include <map>
@@ -7,12 +7,26 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/scaling_settings.h"
+#include "base/options.h"
 #include "tasks/language_modeling.h"
 #include "train/study.h"
 #include "train/text_source.h"
 
 namespace petroglyph {
+
+struct ScalingSettings {
+  std::string what = "compute", preset = "quick", models;
+  TextSource text;
+  StudySettings study;
+  bool list = false;
+  int context = 1, embedding = 0, heads = 1, frequencies = 4;
+  std::vector<double> budgets, tokens;
+  std::vector<int> widths, contexts, depths, transformer_depths;
+
+  void declare(Options& options);
+  // Sets the options that were not given to the sizes of the preset.
+  void apply_preset(Options& options) const;
+};
 
 // Owns the text and the tasks of its runs.
 class ScalingPlan {
@@ -26,14 +40,11 @@ class ScalingPlan {
   void print_runs() const;
 
  private:
-  Json config(const std::string& model, int context, int width) const;
+  Json shallow_config(const std::string& model, int context, int width) const;
   Json deep_config(const std::string& model, int layers) const;
   const Task& task(int context, Targets targets);
-  void add(const std::string& model, const Json& config, const std::string& key, int value, double tokens,
-           double budget, int context, Targets targets, const std::string& name);
-  void plan_compute(const std::string& model);
-  void plan_contexts(const std::string& model);
-  void plan_depths(const std::string& model);
+  void plan(const std::string& model);
+  void add(StudyRun run, const std::string& key, int context, Targets targets);
 
   const ScalingSettings& settings_;
   OpenText text_;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <set>
 
 #include "analysis/power_law.h"
 #include "analysis/scaling_plan.h"
@@ -43,7 +42,7 @@ void draw_parabolas(Panel& panel, const std::vector<StudyRun>& runs, const std::
   }
 }
 
-// The minima of the budgets that have one, and the power law fitted to them if there is one.
+// The minima of the budgets that have one, and the power law fitted to them.
 void draw_law(Panel& panel, const std::string& label, const PowerLaws& laws, double BudgetFit::*quantity,
               const Line& law) {
   std::vector<double> budgets, values, fitted;
@@ -56,68 +55,29 @@ void draw_law(Panel& panel, const std::string& label, const PowerLaws& laws, dou
   LineStyle line;
   line.dashed = true;
   panel.x(COMPUTE).y(label).log_x().log_y().line("minima", budgets, values, POINTS);
-  if (std::isfinite(law.slope)) panel.line(text("C to the %.2f", law.slope), budgets, fitted, line);
+  panel.line(text("C to the %.2f", law.slope), budgets, fitted, line);
 }
 
-bool has_minimum(const BudgetFit& fit) { return std::isfinite(fit.parameters); }
-bool has_minima(const PowerLaws& laws) { return std::any_of(laws.budgets.begin(), laws.budgets.end(), has_minimum); }
-
-// Figure 1: the parabolas and the two power laws. The power laws are left out if no parabola has a minimum.
+// Figure 1: the parabolas, and the two power laws if there are any.
 Figure figure_of_model(const std::vector<StudyRun>& runs, const std::string& model, const PowerLaws& laws) {
   Figure figure("Scaling of " + model);
   draw_parabolas(figure.panel("Loss at each budget"), runs, model, laws);
-  if (has_minima(laws)) {
-    draw_law(figure.panel("Best size"), PARAMETERS, laws, &BudgetFit::parameters, laws.parameters);
-    draw_law(figure.panel("Best number of tokens, C / 6N"), "tokens D", laws, &BudgetFit::tokens, laws.tokens);
-  }
+  if (!laws.found()) return figure;
+  draw_law(figure.panel("Best size"), PARAMETERS, laws, &BudgetFit::parameters, laws.parameters);
+  draw_law(figure.panel("Best number of tokens, C / 6N"), "tokens D", laws, &BudgetFit::tokens, laws.tokens);
   return figure;
-}
-
-PowerLaws laws_of(const std::vector<StudyRun>& runs, const std::string& model) {
-  std::vector<ScalingPoint> points;
-  for (const StudyRun& run : runs)
-    if (run.model == model) points.push_back({run.budget, static_cast<double>(run.parameters), run.loss});
-  return fit_power_laws(points);
-}
-
-// In order of first occurrence.
-std::vector<std::string> models_of(const std::vector<StudyRun>& runs) {
-  std::vector<std::string> models;
-  for (const StudyRun& run : runs)
-    if (std::find(models.begin(), models.end(), run.model) == models.end()) models.push_back(run.model);
-  return models;
-}
-
-std::vector<ScalingFigure> compute_figures(const std::vector<StudyRun>& runs) {
-  std::vector<ScalingFigure> figures;
-  Figure best("Best loss against compute");
-  Panel& panel = best.panel().x(COMPUTE).y("loss (nats)").log_x().log_y();
-  bool any = false;
-  for (const std::string& model : models_of(runs)) {
-    const PowerLaws laws = laws_of(runs, model);
-    std::vector<double> budgets, losses;
-    for (const BudgetFit& fit : laws.budgets) {
-      budgets.push_back(fit.budget);
-      losses.push_back(fit.loss);
-    }
-    panel.line(model, budgets, losses, WITH_MARKERS);
-    any = any || has_minima(laws);
-    figures.push_back({"scaling_" + model + ".svg", figure_of_model(runs, model, laws)});
-  }
-  if (any) figures.push_back({"loss.svg", best});
-  return figures;
 }
 
 void print_laws(const std::string& model, const PowerLaws& laws) {
   std::printf("\n%-12s %10s %14s %14s %9s\n", model.c_str(), "C", "N_opt", "D_opt", "loss");
   for (const BudgetFit& fit : laws.budgets) {
-    if (has_minimum(fit))
+    if (std::isfinite(fit.parameters))
       std::printf("%23s %14.3g %14.3g %9.4f%s\n", short_number(fit.budget).c_str(), fit.parameters, fit.tokens,
                   fit.loss, fit.inside ? "" : "   outside the sizes that were tried");
     else
       std::printf("%23s   the parabola has no minimum\n", short_number(fit.budget).c_str());
   }
-  if (std::isfinite(laws.parameters.slope))
+  if (laws.found())
     std::printf("N_opt ∝ C^%.3f   D_opt ∝ C^%.3f   loss ∝ C^%.4f\n", laws.parameters.slope, laws.tokens.slope,
                 laws.loss.slope);
   else
@@ -144,86 +104,75 @@ std::string law_rows(const std::string& model, const PowerLaws& laws) {
   return rows;
 }
 
-void report_compute(const std::string& folder, const std::vector<StudyRun>& runs) {
+using NamedFigures = std::vector<std::pair<std::string, Figure>>;  // by file
+
+// Figures 1 and 3.
+NamedFigures report_compute(const std::string& folder, const std::vector<StudyRun>& runs) {
+  std::map<std::string, std::vector<ScalingPoint>> points;  // of each model
+  for (const StudyRun& run : runs)
+    points[run.model].push_back({run.budget, static_cast<double>(run.parameters), run.loss});
+  NamedFigures figures;
+  Figure best("Best loss against compute");
+  Panel& panel = best.panel().x(COMPUTE).y("loss (nats)").log_x().log_y();
   std::string optima = "model,budget,c0,c1,c2,parameters,tokens,loss,inside\n",
               exponents = "model,quantity,exponent,intercept\n";
-  for (const std::string& model : models_of(runs)) {
-    const PowerLaws laws = laws_of(runs, model);
+  bool any = false;
+  for (const auto& [model, of_model] : points) {
+    const PowerLaws laws = fit_power_laws(of_model);
     print_laws(model, laws);
     optima += optima_rows(model, laws);
     exponents += law_rows(model, laws);
+    figures.emplace_back("scaling_" + model + ".svg", figure_of_model(runs, model, laws));
+    std::vector<double> budgets, losses;
+    for (const BudgetFit& fit : laws.budgets) {
+      budgets.push_back(fit.budget);
+      losses.push_back(fit.loss);
+    }
+    panel.line(model, budgets, losses, WITH_MARKERS);
+    any = any || laws.found();
   }
+  if (any) figures.emplace_back("loss.svg", best);
   write_file_atomically(folder + "/optima.csv", optima);
   write_file_atomically(folder + "/laws.csv", exponents);
+  return figures;
 }
 
-// The runs of one curve: one curve for each model, number of tokens and, if there are several, width.
-using Curves = std::map<std::string, std::vector<const StudyRun*>>;
-
-Curves curves_of(const std::vector<StudyRun>& runs) {
-  const auto width = [](const StudyRun& run) {
-    return run.config.is(Json::Kind::Object) && run.config.find("embedding") ? run.config.at("width").integer() : 0;
-  };
-  std::set<int64_t> widths;
-  for (const StudyRun& run : runs)
-    if (width(run) > 0) widths.insert(width(run));
-  Curves curves;
-  for (const StudyRun& run : runs) {
-    const std::string name = run.model + ", " + short_number(run.tokens, 3) + " tokens";
-    const bool named = widths.size() > 1 && width(run) > 0;
-    curves[named ? name + ", width " + std::to_string(width(run)) : name].push_back(&run);
-  }
-  return curves;
-}
-
-// Figures 10 and 9.
-ScalingFigure figure_of_curves(const std::string& what, const std::vector<StudyRun>& runs) {
+// Figures 10 and 9: a curve for each model and number of tokens.
+NamedFigures report_curves(const std::string& what, const std::vector<StudyRun>& runs) {
   const bool by_context = what == "context";
   const std::string x = by_context ? "context (tokens)" : PARAMETERS;
   Figure figure(by_context ? "Perplexity and parameters against the context" : "DCT-MLP and Transformer");
   Panel& perplexity = figure.panel("Perplexity").x(x).y("perplexity").log_x();
   Panel* parameters = by_context ? &figure.panel("Parameters").x(x).y(PARAMETERS).log_x() : nullptr;
-  const auto at = [&](const StudyRun* run) { return by_context ? run->setting : static_cast<double>(run->parameters); };
-  for (auto [name, of_curve] : curves_of(runs)) {
-    std::sort(of_curve.begin(), of_curve.end(), [&](const StudyRun* a, const StudyRun* b) { return at(a) < at(b); });
+  const auto at = [&](const StudyRun& run) { return by_context ? run.setting : static_cast<double>(run.parameters); };
+  std::map<std::string, std::vector<StudyRun>> curves;
+  for (const StudyRun& run : runs) curves[run.model + ", " + short_number(run.tokens, 3) + " tokens"].push_back(run);
+  std::printf("\n%-40s %10s %14s %9s %11s\n", "", by_context ? "context" : "layers", "parameters", "loss",
+              "perplexity");
+  for (auto& [name, of_curve] : curves) {
+    std::sort(of_curve.begin(), of_curve.end(), [&](const StudyRun& a, const StudyRun& b) { return at(a) < at(b); });
     std::vector<double> xs, perplexities, sizes;
-    for (const StudyRun* run : of_curve) {
+    for (const StudyRun& run : of_curve) {
       xs.push_back(at(run));
-      perplexities.push_back(std::exp(run->loss));
-      sizes.push_back(static_cast<double>(run->parameters));
+      perplexities.push_back(std::exp(run.loss));
+      sizes.push_back(static_cast<double>(run.parameters));
+      std::printf("%-40s %10.0f %14s %9.4f %11.3f\n", name.c_str(), run.setting, with_commas(run.parameters).c_str(),
+                  run.loss, std::exp(run.loss));
     }
     perplexity.line(name, xs, perplexities, WITH_MARKERS);
     if (parameters) parameters->line(name, xs, sizes, WITH_MARKERS);
   }
-  return {what + ".svg", figure};
-}
-
-void print_curves(const std::string& what, const std::vector<StudyRun>& runs) {
-  std::printf("\n%-40s %10s %14s %9s %11s\n", "", what == "context" ? "context" : "layers", "parameters", "loss",
-              "perplexity");
-  for (const auto& [name, of_curve] : curves_of(runs))
-    for (const StudyRun* run : of_curve)
-      std::printf("%-40s %10.0f %14s %9.4f %11.3f\n", name.c_str(), run->setting, with_commas(run->parameters).c_str(),
-                  run->loss, std::exp(run->loss));
+  return {{what + ".svg", figure}};
 }
 
 }  // namespace
 
-std::vector<ScalingFigure> scaling_figures(const std::string& what, const std::vector<StudyRun>& runs) {
-  if (what == "compute") return compute_figures(runs);
-  return {figure_of_curves(what, runs)};
-}
-
-void report_scaling(const std::string& folder, const ScalingSettings& settings, const std::vector<StudyRun>& runs) {
-  const bool compute = settings.what == "compute";
-  if (compute)
-    report_compute(folder, runs);
-  else
-    print_curves(settings.what, runs);
+void report_scaling(const std::string& folder, const std::string& what, const std::vector<StudyRun>& runs) {
+  const bool compute = what == "compute";
   std::string files = compute ? "points.csv, optima.csv, laws.csv" : "points.csv";
-  for (ScalingFigure& drawn : scaling_figures(settings.what, runs)) {
-    drawn.figure.caption(folder).save(folder + "/" + drawn.file);
-    files += ", " + drawn.file;
+  for (auto& [file, figure] : compute ? report_compute(folder, runs) : report_curves(what, runs)) {
+    figure.caption(folder).save(folder + "/" + file);
+    files += ", " + file;
   }
   std::printf("\nsaved %s (%s)\nweights %s\n", folder.c_str(), files.c_str(), weights_of_study(runs).c_str());
 }

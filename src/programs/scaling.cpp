@@ -15,7 +15,6 @@
 
 #include "analysis/scaling_plan.h"
 #include "analysis/scaling_report.h"
-#include "analysis/scaling_settings.h"
 #include "base/program.h"
 #include "train/compare.h"
 #include "train/run_folder.h"
@@ -33,18 +32,19 @@ int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   run.adamw.weight_decay = 0.1;
   run.save_every = 1000;
   Options options("scaling", "Trains families of models, and fits how the loss falls with compute, context and depth.");
-  settings.apply_preset(nullptr);
   settings.declare(options);
+  settings.apply_preset(options);  // the defaults in --help
   options.parse(argc, argv);
-  settings.apply_preset(&options);
-  settings.check_combination(options);
+  settings.apply_preset(options);
+  options.refuse_without_effect();
+  settings.text.check(options);
   ScalingPlan plan(settings);
   const std::string name = name_of_runs(run, "scaling");
   plan.print_summary("runs/" + name);
   if (settings.list) return plan.print_runs(), 0;
   Study study(settings.study, name, plan.checksum_of_samples());
   if (!study.train(plan.runs())) return interrupted_runs(name);
-  if (ranks->first()) report_scaling(study.folder(), settings, plan.runs());
+  if (ranks->first()) report_scaling(study.folder(), settings.what, plan.runs());
   return 0;
 }
 
