@@ -369,18 +369,16 @@ void receptive_fields(Test& test) {
   }
 }
 
-// If all tokens are different, the model's embedding table holds the gradient of each position. The gradient of f with
-// respect to the logits is dlogits (V) in one row, counted from the last one, and 0 in the others.
-std::vector<double> own_norms(Model& model, Ops& ops, const std::vector<int32_t>& tokens, int64_t from_last = 0,
-                              std::vector<real> of_row = {}) {
+// If all tokens are different, the model's embedding table holds the gradient of each position. f is the sum of the
+// last row's logits.
+std::vector<double> own_norms(Model& model, Ops& ops, const std::vector<int32_t>& tokens) {
   Tokens ids(ops, {1, static_cast<int64_t>(tokens.size())});
   ids.upload(tokens);
   const Input input{ids.data(), 1, static_cast<int>(tokens.size())};
   model.forward(input);
   const int64_t rows = model.logit_rows(input), V = model.classes();
   std::vector<real> cotangent(static_cast<size_t>(rows * V));
-  if (of_row.empty()) of_row.assign(static_cast<size_t>(V), 1);
-  std::copy(of_row.begin(), of_row.end(), cotangent.end() - (from_last + 1) * V);
+  std::fill(cotangent.end() - V, cotangent.end(), real(1));
   Tensor dlogits(ops, {rows, V});
   dlogits.upload(cotangent);
   model.parameters.zero_gradients();
@@ -399,47 +397,6 @@ std::vector<double> own_norms(Model& model, Ops& ops, const std::vector<int32_t>
     norms.push_back(std::sqrt(square));
   }
   return norms;
-}
-
-std::vector<double> probabilities(const std::vector<real>& logits) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  std::vector<double> p;
-  for (const real value : logits) p.push_back(std::exp(value - largest));
-  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
-  for (double& value : p) value /= sum;
-  return p;
-}
-
-// Its map of different tokens has the gradients of the twin's own table, for log p = logit − log Σ exp.
-void map_of(Test& test, const ModelCase& row, const Json& config, const Model& model, Model& twin, Ops& ops,
-            const std::vector<int32_t>& tokens) {
-  Tokens ids(ops, {1, static_cast<int64_t>(tokens.size())});
-  ids.upload(tokens);
-  const Input input{ids.data(), 1, static_cast<int>(tokens.size())};
-  if (twin.window() > 0) return;
-  if (twin.logit_rows(input) < input.rows()) {
-    test.throws(row.name + ": no map", "has logits only at the end",
-                [&] { token_map(row.model, config, model, ops, tokens); });
-    return;
-  }
-  const size_t T = tokens.size(), V = static_cast<size_t>(twin.classes());
-  std::vector<real> logits(T * V);
-  ops.download(logits.data(), twin.forward(input), logits.size() * sizeof(real));
-  if (*std::max_element(tokens.begin(), tokens.end()) >= twin.classes()) return;  // answers are no tokens
-  const TokenMap map = token_map(row.model, config, model, ops, tokens);
-  test.check(row.name + ": says the text", std::equal(tokens.begin() + 1, tokens.end(), map.next.begin()));
-  for (size_t t = 0; t < T; ++t) {
-    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(t * V);
-    const std::vector<double> p = probabilities({begin, begin + static_cast<std::ptrdiff_t>(V)});
-    const auto next = static_cast<size_t>(map.next[t]);
-    std::vector<real> dlogits(p.begin(), p.end());
-    for (real& value : dlogits) value = -value;
-    dlogits[next] += 1;
-    const std::vector<double> expected = own_norms(twin, ops, tokens, static_cast<int64_t>(T - 1 - t), dlogits);
-    near(test, row.name + ": map", {map.norms.begin() + t * T, map.norms.begin() + (t + 1) * T}, expected, 1e-4);
-    test.check(row.name + ": probability", std::abs(map.probability[t] - p[next]) < 1e-5);
-    test.check(row.name + ": the likeliest at the end", t + 1 < T || p[next] == *std::max_element(p.begin(), p.end()));
-  }
 }
 
 void any_model(Test& test) {
@@ -473,7 +430,6 @@ void any_model(Test& test) {
     const ReceptiveField field = receptive_field(row.model, config, *model, *ops, tokens);
     near(test, row.name, field.norms, expected, 1e-5);
     test.check(row.name + ": ends at one", std::abs(field.cumulative.back() - 1) < 1e-12);
-    map_of(test, row, config, *model, *twin, *ops, tokens);
   }
 }
 

@@ -1028,8 +1028,8 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "converted without a tokenizer", "hf/hf.safetensors", 1,
            "hf/hf.safetensors: has no tokenizer: none was converted with this model; ./convert --tokenizer NAME gives "
            "it one\n");
-    test_.check("so does a map of it",
-                shell.script("'" + folder_ + "/inspect' heatmap hf/hf.safetensors --prompt a").prints(": none was"));
+    test_.check("so does an inspection",
+                shell.script("'" + folder_ + "/inspect' receptive-field hf/hf.safetensors").prints(": none was"));
     const Outcome given = shell.script(convert + "hf --save h.safetensors --tokenizer runs/t");
     const Outcome busy = shell.script(
         train +
@@ -1377,7 +1377,6 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "depths",
            "--what dct --depths 1 --transformer-depths 1 --tokens 640 --context 16 --embedding 8 --eval-samples 4", 0,
            "dct.svg");
-    expect(shell, "frequencies", "--what dct --context 3", 2, "--frequencies 4: more than the --context of 3 tokens");
     const Outcome list = expect(shell, "a list", "--list --name list --preset paper --what context --tokens 1e9", 0,
                                 "mlp_lm-w16384-T127-D1e9");
     test_.check("leaves nothing", !std::filesystem::exists(shell.file("runs/list")));
@@ -1576,22 +1575,8 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "a text for a language", "receptive-field " + r + " --text nowhere", 2,
            "--text nowhere: this model was trained on a regular language");
     attention(shell, a);
-    expect(shell, "a map of a text", "heatmap runs/t --prompt 'a b'", 0, "saved runs/t (heatmap.csv, heatmap.svg)");
-    const std::string map = read_bytes(shell.file("runs/t/heatmap.svg"));
-    test_.check("its tokens, and what is said",
-                map.find(">\u2423<") != std::string::npos && map.find("b  ") != std::string::npos, map.substr(0, 400));
-    test_.equal("and its numbers",
-                read_bytes(shell.file("runs/t/heatmap.csv")).substr(0, 30).find("answer,position,gradient\n0,0,"),
-                size_t(0));
-    expect(shell, "a map of a model without attention", "heatmap runs/m --prompt ab", 0, "saved runs/m");
-    expect(shell, "a map of no text", "heatmap runs/t", 2, "--prompt: expected a text");
-    expect(shell, "layers of a text", "heatmap runs/t --prompt ab --layers 1", 2, "--layers: runs/t/model");
-    expect(shell, "maps of two", "heatmap runs/t runs/m --prompt ab", 2, "runs/m: expected one checkpoint");
-    expect(shell, "a map of images' files", "heatmap runs/t --test a.bin", 2,
-           "--test: runs/t/model.safetensors reads text");
-    expect(shell, "a map of symbols", "heatmap " + a, 1, "reads neither images nor text");
-    expect(shell, "a letter that it has not", "heatmap runs/t --prompt \u00fc", 1,
-           "inspect: --prompt: line 1, byte 0: '\u00fc' (U+00FC) is no 7-bit ASCII character\n");
+    expect(shell, "a map of a text", "heatmap runs/t", 1, "this transformer reads no images");
+    expect(shell, "maps of two", "heatmap runs/t runs/m", 2, "runs/m: expected one checkpoint");
     write_bytes(shell.file("digits"), std::string(100, '1'));
     expect(shell, "the end of a text", "counts --data digits --last 0", 0, "5 of the end of digits asked");
     expect(shell, "receptive field of nothing", "receptive-field", 2, "./train_regular makes one");

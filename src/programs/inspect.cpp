@@ -21,7 +21,7 @@ constexpr Subcommand SUBCOMMANDS[] = {
     {"attention", "where the layers of a Transformer of text look", inspect_attention},
     {"clusters", "what the layers of a model of regular languages make of a string", inspect_clusters},
     {"counts", "what tables of the last few tokens would get on a text: a yardstick for models", inspect_counts},
-    {"heatmap", "where a model of images or of text looks", inspect_heatmap},
+    {"heatmap", "where a model of images looks", inspect_heatmap},
     {"info", "what a checkpoint is, of ours or any safetensors file: model, sizes, step, options, tensors",
      inspect_info},
     {"lemma1", "an MLP that multiplies matrices of 0 and 1, and so composes what strings do to states", inspect_lemma1},

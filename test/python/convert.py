@@ -157,26 +157,6 @@ def greedy(model, tokens, count):
     return tokens[0].tolist()
 
 
-def token_map(folder, name, model, checkpoint, tokenizer):
-    """inspect heatmap: the norms of the gradients of each log-probability with respect to the embeddings."""
-    prompt = "The stone remembers what the river said to it"
-    run("inspect", "heatmap", checkpoint, "--prompt", prompt, "--out", f"{folder}/{name}-map")
-    rows = [line.split(",") for line in open(f"{folder}/{name}-map/heatmap.csv").read().splitlines()[1:]]
-    ids = torch.tensor([tokenizer.encode(prompt).ids])
-    model = model.double()
-    embedded = model.get_input_embeddings()(ids).detach().requires_grad_()
-    log_p = torch.log_softmax(model(inputs_embeds=embedded).logits[0], -1)
-    said = ids[0, 1:].tolist() + [int(log_p[-1].argmax())]
-    gradients = [torch.autograd.grad(log_p[t, said[t]], embedded, retain_graph=True)[0][0] for t in range(len(said))]
-    expected = torch.stack([gradient.norm(dim=-1) for gradient in gradients])
-    found = torch.zeros_like(expected)
-    for answer, position, value in rows:
-        found[int(answer), int(position)] = float(value)
-    worst = ((found - expected).norm(dim=1) / expected.norm(dim=1)).max().item()
-    check(f"{name}: a map of {len(said)} tokens", len(rows) == len(said) ** 2 and worst < 1e-4, f"{worst}")
-    run("inspect", "receptive-field", checkpoint, "--length", "20", "--samples", "2", "--out", f"{folder}/{name}-field")
-
-
 def byte_level_tokenizer(folder):
     """A tokenizer as tokenizers trains and saves it."""
     import tokenizers
@@ -209,7 +189,7 @@ def whole_way(folder, name, make, to_back=True):
     words = ("generate", checkpoint, "--prompt", prompt, "--temperature", "0", "--length", "20", "--quiet")
     said = subprocess.run([f"{BUILD}/{words[0]}", *words[1:]], capture_output=True).stdout.decode("utf-8", "replace")
     check(f"{name}: the same greedy text", said == expected + "\n", f"{said!r}, expected {expected!r}")
-    token_map(folder, name, model, checkpoint, tokenizer)
+    run("inspect", "receptive-field", checkpoint, "--length", "20", "--samples", "2", "--out", f"{folder}/{name}-field")
     open(f"{folder}/text.txt", "w").write(TEXT)
     here = os.getcwd()
     os.chdir(folder)
