@@ -16,10 +16,9 @@ namespace {
 
 const std::string TINY =
     "title A <title>\n"
-    "paper copying\n"
-    "where table 0\n"
+    "paper copying, table 0\n"
     "shows It shows.\n"
-    "size quick: seconds\n"
+    "size quick, seconds: Small.\n"
     "set SIZE = --length 4 --width 12 --hidden 12 --layers 1 --batch 8 --eval-samples 8 --eval-every 4 --stop-at 2\n"
     "run train, seeds 1 2: ./train_copy --compare causal_rn,rnn {SIZE} --steps 40\n"
     "run again: ./train_copy --init @train/causal_rn/model.safetensors --seed 7 {SIZE} \\\n"
@@ -68,7 +67,7 @@ void files(Test& test) {
       const std::string name = experiment.name + " --" + size;
       papers.insert(plan.paper);
       test.check(name + " is described", !plan.title.empty() && !plan.where.empty() && !plan.shows.empty() &&
-                                             !plan.cost.empty() && !plan.about.empty() && !plan.runs.empty());
+                                             !plan.cost.empty() && !plan.runs.empty());
       test.equal(name + ": every part is run", missing_part(plan), "");
       std::set<std::string> names;
       for (const PlannedRun& run : plan.runs) test.check(name + ", once: " + run.name, names.insert(run.name).second);
@@ -147,21 +146,23 @@ void mistakes(Test& test) {
   expect("claim a\nneed [b; c] < 1", "no table has this row and column");
   expect("claim a\nneed 1 = 2", "expected A < B");
   expect("claim a\nneed b < 2", "expected a number or [ROW; COLUMN]");
-  expect("set A = 1\nfor A in 1; 2: note {A}", "set has this name already");
+  expect("set A = 1\nfor A in 1; 2: table {A}", "set has this name already");
+  expect("set A; B = 1", "expected a value for each");
 }
 
 void reading(Test& test) {
   const Experiment experiment =
       experiment_of_text("e",
-                         "set A = x y\n"
-                         "size quick: soon\nrun t, seeds 1 2: ./scaling {A} @u/v-{seed}\nrun c: ./inspect counts\n"
-                         "size full: late\nrun only: ./scaling\n"
+                         "set A; B = x y; v\n"
+                         "size quick, soon\nrun t, seeds 1 2: ./scaling {A} @u/{B}-{seed}\nrun c: ./inspect counts\n"
+                         "size full, late: Large.\nrun only: ./scaling\n"
                          "table\nfor L in 1; 2: column c{L}: t/a.csv k={1} v{L} 2\n"
                          "row r = \"p q\" | | 7\n@full row s = z\n"
                          "claim says\nneed 2 * best [r; c1] ~1.5 mean [r; c2]\nneed [r; c1] > 3\n",
                          {});
   const Plan plan = experiment.plan("quick");
   test.equal("cost", plan.cost, "soon");
+  test.equal("about", experiment.plan("full").about, "Large.");
   test.equal("runs", plan.runs.size(), size_t(3));
   test.equal("a seed's", command_line(plan, plan.runs[1]),
              "./scaling x y runs/reproduce-quick-e.u-seed2/v-2 --seed 2 --name reproduce-quick-e.t-seed2");
@@ -175,7 +176,7 @@ void reading(Test& test) {
                           first.left.of == Side::Of::BEST && first.right.of == Side::Of::MEAN);
   test.equal("above is below", plan.claims[0].needs.at(1).left.number, 3.0);
   test.equal("another size", experiment.plan("full").tables.at(0).rows.size(), size_t(2));
-  const Experiment same = experiment_of_text("f", "set A = z\nsizes of e\ntable\n", {experiment});
+  const Experiment same = experiment_of_text("f", "set A; B = z; v\nsizes of e\ntable\n", {experiment});
   test.equal("sizes of another", join(same.sizes, " "), "quick full");
   test.equal("its commands", command_line(same.plan("quick"), same.plan("quick").runs[0]),
              "./scaling z runs/reproduce-quick-f.u/v-1 --name reproduce-quick-f.t");
@@ -188,7 +189,7 @@ void reading(Test& test) {
 Measured planted(const std::string& folder, const std::string& claim) {
   const Experiment experiment = experiment_of_text(
       "planted",
-      "size quick: soon\nrun t, seeds 1 2: ./scaling\nrun log: ./inspect counts\ntable\n"
+      "size quick, soon\nrun t, seeds 1 2: ./scaling\nrun log: ./inspect counts\ntable\n"
       "column step: t/a.csv v={1} step_99 steps\ncolumn x: t/a.csv v={1} x 2\ncolumn %: t/a.csv v={1} x %1\n"
       "column both: t/a.csv v={1} x best%\ncolumn e: t/a.csv v={1} x exp2\ncolumn sum: t/a.csv v={1} x+y 1\n"
       "row one = one\nrow two = two\nrow never = never\ntable\ncolumn said: log.log \"k = 2\" \"at\" 1\nrow log\n" +
@@ -314,7 +315,7 @@ void program(Test& test, const std::string& programs) {
   };
   expect("list", 0, "regular-lemma");
   expect("list regular-lemma", 0, "./inspect lemma1 --trials 999");
-  expect("list copy-curvse", 2, "did you mean copy-curves?");
+  expect("list copy-curvse", 2, "unknown experiment copy-curvse; ./reproduce list shows all");
   expect("run copy-curves --quick --full", 2, "expected one of them");
   expect("run regular-lemma --full", 2, "has no such size, expected one of quick");
   expect("run nothing.txt", 1, "nothing.txt");

@@ -27,7 +27,8 @@ void list_experiment(const Experiment& experiment) {
         first.shows.c_str());
   for (const std::string& size : experiment.sizes) {
     const Plan plan = experiment.plan(size);
-    print("\n  --%s: %s\n  %s\n", size.c_str(), plan.cost.c_str(), plan.about.c_str());
+    print("\n  --%s: %s\n%s", size.c_str(), plan.cost.c_str(),
+          plan.about.empty() ? "" : ("  " + plan.about + "\n").c_str());
     for (const PlannedRun& run : plan.runs) print("    %s\n", command_line(plan, run).c_str());
   }
 }

@@ -1,12 +1,11 @@
 // The papers' figures and tables as experiments: one text file each in experiments/, compiled into the program.
 //
 //   title  Learning curves of CausalRN and Transformer
-//   paper  copying                           one of PAPERS
-//   where  figure 3
+//   paper  copying, figure 3                 one of PAPERS, and where
 //   shows  The paper: the two curves are very similar …
-//   size quick: a few minutes on two cores   the following lines, up to the next size or table, are for this size only
-//   about  Strings of 16 letters in place of 128 …
-//   set LENGTH = 16                          replaces {LENGTH} in all later lines
+//   size quick, a few minutes on two cores: Strings of 16 letters in place of 128 …
+//                                            the lines up to the next size or table are for this size only
+//   set LENGTH = 16                          replaces {LENGTH} in all later lines; also: set A; B = 1; 2
 //   run train, seeds 1 2 3: ./train_copy --compare causal_rn,transformer --length {LENGTH}
 //   table                                    tables and claims apply to all sizes
 //   column steps to 99 %: train/compare.csv variant={1} step_99 steps

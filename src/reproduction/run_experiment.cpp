@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "base/atomic_file.h"
@@ -58,17 +57,6 @@ std::string weights_in(const std::string& folder) {
   return join(weights, ", ");
 }
 
-// "CPU, 2 threads, AVX-512; Intel …", if the system reports the processor's name.
-std::string machine_of(const std::string& device, int threads) {
-  const std::string description = describe_device(device, threads);
-  if (description.rfind("CPU", 0) != 0) return description;
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("model name", 0) == 0 && line.find(':') != std::string::npos)
-      return description + "; " + std::string(trim(std::string_view(line).substr(line.find(':') + 1)));
-  return description;
-}
-
 // The files of a run that the page needs.
 std::set<std::string> wanted_files(const Plan& plan, const std::string& run) {
   std::set<std::string> files;
@@ -86,7 +74,10 @@ std::set<std::string> wanted_files(const Plan& plan, const std::string& run) {
 class Running {
  public:
   Running(const Runner& runner, const Plan& plan)
-      : runner_(runner), plan_(plan), folder_(folder_of(plan)), machine_(machine_of(runner.device, runner.threads)) {
+      : runner_(runner),
+        plan_(plan),
+        folder_(folder_of(plan)),
+        machine_(describe_device(runner.device, runner.threads)) {
     make_folder(folder_);
     lock_.emplace(folder_);
     remove_leftovers(folder_);

@@ -11,10 +11,9 @@ struct Verdict {
   // "confirmed": all comparisons hold with all seeds. "contradicted": none holds. "not decided": any other result,
   // with the reason. "not run": no result.
   std::string word = "not run";
-  std::string number;  // the measured numbers, at most LONGEST_CELL characters
-  std::string reason;  // for "not decided"
-  bool is_final =
-      false;  // all was measured, by models that have learned enough: a smaller experiment gives no further information
+  std::string number;     // the measured numbers, at most LONGEST_CELL characters
+  std::string reason;     // for "not decided"
+  bool is_final = false;  // measured by models that have learned enough: a smaller size gives no further information
   bool decided() const { return word == "confirmed" || word == "contradicted"; }
 };
 
