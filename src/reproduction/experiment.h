@@ -18,7 +18,7 @@
 // these sizes only. "for X in a; b: STATEMENT" repeats the statement for each value, with {X} replaced. A backslash
 // at the end of a line continues it.
 //
-// "show FILE: CAPTION" adds a file of a run to the page: .svg and .png as a picture, any other as text. "plot" begins a
+// "show FILE: CAPTION" adds a file of a run to the page: .svg as a picture, any other as text. "plot" begins a
 // figure of cells, and "point CURVE | X | ROW; COLUMN" adds to it.
 //
 // "sizes of NAME" stands for the sizes of another experiment, with the statements that belong to them.

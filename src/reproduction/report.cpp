@@ -165,7 +165,7 @@ std::string size_page(const Measured& measured, const std::string& folder) {
   for (const ShownFile& shown : plan.shown) {
     const std::filesystem::path path = measured.path(shown.part, shown.file);
     if (!is_there(path)) continue;
-    if (path.extension() == ".svg" || path.extension() == ".png")
+    if (path.extension() == ".svg")
       out += picture(plan.size + "/" + path.filename().string(), shown.caption);
     else
       out += paragraph(shown.caption) + fenced(read_regular_file(path));
