@@ -1011,10 +1011,6 @@ class OtherPrograms : ProgramChecks {
         shell, "fewer tokens than the text",
         train + "--init hf/hf.safetensors --tokenizer bytes --data other.txt --val-part 0.3 --context 8 --name few", 1,
         "hf/hf.safetensors: its model has tokens from 0 to 127, the text from 0 to 255\n");
-    const std::string one = "(until test -e go; do :; done; " + convert +
-                            "hf --save race.safetensors > /dev/null 2>&1; echo $? >> codes) & ";
-    test_.equal("of two at once one",
-                shell.script(one + one + "sleep 0.3; : > go; wait; sort codes | tr '\\n' ' '").output, "0 1 ");
     test_.check(
         "whose fault a configuration is",
         shell
@@ -1031,14 +1027,6 @@ class OtherPrograms : ProgramChecks {
     test_.check("so does an inspection",
                 shell.script("'" + folder_ + "/inspect' receptive-field hf/hf.safetensors").prints(": none was"));
     const Outcome given = shell.script(convert + "hf --save h.safetensors --tokenizer runs/t");
-    const Outcome busy = shell.script(
-        train +
-        "--data other.txt --val-part 0.3 --name busy --context 8 --width 8 --layers 1 --heads 1 --batch 2 --eval-every "
-        "1000000 --eval-samples 2 --sample-length 0 --steps 100000000 --threads 1 --quiet & "
-        "while ! test -e runs/busy/model.safetensors && kill -0 $!; do sleep 0.1; done; " +
-        convert + "hf --save runs/busy/model.safetensors --force --tokenizer runs/t; echo status $?; kill $!; wait $!");
-    test_.check("over a checkpoint of a run that is at work",
-                busy.prints("is at work in this folder; nothing was changed\nstatus 1"), busy.output);
     test_.check("a run's tokenizer", given.status == 0 && given.prints("parameters, ascii\n"), given.output);
     expect(shell, "which it writes with", "h.safetensors --length 1 --prompt a", 0, "1 token in ");
     test_.check("a folder of runs has none",

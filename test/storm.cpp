@@ -96,6 +96,7 @@ class Place {
   std::string said() const {
     return std::filesystem::exists(folder_ + "/said") ? read_bytes(folder_ + "/said") : std::string();
   }
+  bool is_locked() const { return said().find(" is at work in this folder") != std::string::npos; }
   void clear() const { std::filesystem::remove_all(folder_ + "/runs"); }
   const std::string& folder() const { return folder_; }
   bool is_study() const { return scenario_.study; }
@@ -199,6 +200,10 @@ class Storm {
         if (!place.begun()) anew += of_run > 0, place.clear();
         const pid_t child = place.begin(place.begun());
         const int ended = wait_a_while(child, of_run < 40 ? (0.02 + dice_.part()) * length / 2 : 600);
+        if (ended == 1 && place.is_locked()) {  // children of a parent that was killed are still saving
+          pause_for(0.02);
+          continue;
+        }
         if (ended >= 0) {
           expect(scenario.name + ": a run that goes on ends well", ended == 0, place.said());
           break;
@@ -245,7 +250,8 @@ class Storm {
                status == 0 || status == 1 || status == 128 + SIGKILL, text("status %d: ", status) + place.said());
       }
       int status = -1;
-      for (int tries = 0; tries < 3 && status != 0; ++tries) {
+      for (int tries = 0; tries < 200 && status != 0; ++tries) {
+        if (tries > 2) pause_for(0.1);
         if (!place.begun()) place.clear();
         status = wait_for(place.begin(place.begun()));
       }

@@ -5,7 +5,6 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/folder_lock.h"
 #include "base/options.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -61,11 +60,9 @@ void to_checkpoint(ConvertSettings& settings) {
   std::vector<std::string> read = files_of_foreign(settings.from);
   for (const std::string& file : files_of_tokenizer(settings.tokenizer)) read.push_back(file);
   check_output(settings.save, settings.force, read);
-  const auto lock = lock_of_run(settings.save);
   ForeignModel foreign = open_foreign(settings.from);
   if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
-  const MakingLock making(settings.save);
-  check_replaced(settings.save, settings.force);
+  check_replaced(settings.save, settings.force);  // it may have been made in the meantime
   const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
   say_notes(foreign.translation.notes);
   say_notes(notes_on_tokenizer(foreign));
@@ -93,12 +90,9 @@ void from_checkpoint(ConvertSettings& settings) {
   if (settings.save.empty()) settings.save = name_of(settings.from) + (folder ? "-hf" : ".bin");
   const std::string checkpoint = checkpoint_path(settings.from);
   folder ? check_hugging_face(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
-  const auto lock = lock_of_run(folder ? settings.save + "/model.safetensors" : settings.save);
   const std::string& word = settings.precision;
   const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
-  const MakingLock making(settings.save);
   const auto save = folder ? save_as_hugging_face : save_as_llm_c;
-  check_replaced(settings.save, settings.force);
   say_notes(save(checkpoint, settings.save, precision));
 }
 

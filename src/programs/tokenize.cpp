@@ -5,7 +5,6 @@
 #include "base/atomic_file.h"
 #include "base/cadence.h"
 #include "base/error.h"
-#include "base/folder_lock.h"
 #include "base/mapped_file.h"
 #include "base/options.h"
 #include "base/program.h"
@@ -143,14 +142,12 @@ int tokenize(int argc, char** argv) {
   if (!settings.save.empty() && !settings.out.empty() && is_shard_of(settings.out, settings.save))
     throw UsageError("--save " + settings.save + ": is one of the shards of --out " + settings.out);
   check_outputs(settings);
-  const auto lock = settings.save.empty() ? std::nullopt : lock_of_run(settings.save);
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
   if (settings.replace) check_replaces(*tokenizer);
   check_files(settings, *tokenizer);
   if (!settings.save.empty()) {
-    const MakingLock making(settings.save);
-    check_replaced(settings.save, settings.force);
+    check_replaced(settings.save, settings.force);  // it may have been made in the meantime
     write_file_atomically(settings.save, tokenizer_file_text(*tokenizer));
   }
   settings.decode ? decode(settings, *tokenizer) : encode(settings, *tokenizer);

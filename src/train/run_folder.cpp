@@ -8,7 +8,6 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/folder_lock.h"
 #include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -78,7 +77,6 @@ void check_new_run(const std::string& folder) {
   if (!is_there(folder)) return;
   if (!std::filesystem::is_directory(folder))
     throw Error(folder + ": exists already and is no folder; choose another --name");
-  check_not_locked(folder);
   const auto has = [&](const char* file) { return is_there(folder + "/" + file); };
   if (!has("model.safetensors") && !has("previous.safetensors"))
     throw Error(folder + ": this folder exists already and has no checkpoint to resume from; choose another --name");

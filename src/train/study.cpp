@@ -58,8 +58,7 @@ Study::Study(const StudySettings& settings, const std::string& name, std::string
 bool Study::train(std::vector<StudyRun>& runs) {
   const InterruptGuard guard;
   Ranks& ranks = *settings_.run.ranks;
-  std::optional<FolderLock>
-      lock;  // inherited by the runs: the command repeated waits for those of a parent that was killed
+  std::optional<FolderLock> lock;  // inherited by the runs, which may outlive a parent that is killed
   if (ranks.first()) {
     make_folder(folder());
     lock.emplace(folder());
