@@ -65,9 +65,8 @@ Plan tiny_plan() {
   const std::string words =
       "--model rnn --hidden 8 --length 3 --steps 20 --stop-at 2" + SIZES.substr(0, SIZES.find(" --threads"));
   const Experiment tiny{"tiny",
-                        "size quick: seconds\nrun train: ./train_copy " + words +
-                            " --save-every 1\nrun again: ./train_copy " + "--init @train/model.safetensors --seed 7 " +
-                            words + "\n",
+                        {"size quick: seconds", "run train: ./train_copy " + words + " --save-every 1",
+                         "run again: ./train_copy --init @train/model.safetensors --seed 7 " + words},
                         {"quick"}};
   return tiny.plan("quick");
 }
@@ -127,7 +126,7 @@ class Place {
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     if (scenario_.program.empty()) {
-      const Runner runner{programs_, "cpu", 1, true};
+      const Runner runner{programs_, "cpu", 1};
       const int status = run_program("storm", [&] { return runner.run(tiny_plan()); });
       std::fflush(stdout);
       _exit(status);
