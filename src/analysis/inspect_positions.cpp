@@ -11,9 +11,6 @@
 #include "analysis/inspection.h"
 #include "analysis/order.h"
 #include "base/checksum.h"
-#include "base/error.h"
-#include "base/interrupt.h"
-#include "base/program.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "figures/figure.h"
@@ -30,22 +27,22 @@ namespace petroglyph {
 
 namespace {
 
+constexpr int WIDTH = 64, HEADS = 4;
+constexpr int LENGTH = 48;      // tokens of a sequence
+constexpr int BATCH = 16;       // windows of a training step
+constexpr int EVALUATED = 256;  // windows
+constexpr int LOOKED_AT = 64;   // windows, for question 4
+constexpr int VOCAB = 128;      // ASCII
+
 struct PositionSettings {
-  int width = 64, heads = 4, length = 48, trials = 20, steps = 300, batch = 16, threads = 0;
+  int trials = 20, steps = 300, threads = 0;
   uint64_t seed = 1;
   std::string device = "auto", name;
 
   void declare(Options& options) {
-    options.section("Models");
-    options.add("width", &width, 1, 1 << 16, "channels");
-    options.add("heads", &heads, 1, 1 << 10, "attention heads");
-    options.add("length", &length, 3, 96, "tokens of a sequence");
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "weights and sequences");
-    options.section("Questions");
     options.add("trials", &trials, 1, 1 << 20, "sequences, each with a permutation");
     options.add("steps", &steps, 0, 1 << 30, "training steps before the questions are asked again; 0: never");
-    options.add("batch", &batch, 1, 1 << 20, "windows of a training step");
-    options.section("Run");
     options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME");
     declare_device(options, &device, &threads);
   }
@@ -59,8 +56,6 @@ struct Subject {
   const char* question;
 };
 
-constexpr int VOCAB = 128;  // ASCII
-
 constexpr Subject SUBJECTS[] = {
     {"transformer", false, 1, "none", "question 1"},      {"transformer", false, 2, "none", "question 1"},
     {"transformer", false, 2, "learned", "question 1"},   {"transformer", true, 1, "none", "questions 2 and 5"},
@@ -68,9 +63,6 @@ constexpr Subject SUBJECTS[] = {
     {"transformer", true, 4, "none", "question 3"},       {"linear_transformer", false, 2, "none", "section 4"},
     {"linear_transformer", true, 1, "none", "section 4"}, {"linear_transformer", true, 2, "none", "section 4"},
 };
-
-constexpr int EVALUATED = 256;  // windows
-constexpr int LOOKED_AT = 64;   // windows, for question 4
 
 // Distances below this fraction of the outputs' norm count as rounding: float has 6e-8, and a few layers accumulate
 // some.
@@ -91,11 +83,10 @@ class Positions {
     const std::shared_ptr<const Corpus> all = encode_corpus(text, "the stories", tokenizer);
     const int64_t half = all->size() / 2;
     task_.emplace(std::make_shared<CorpusPart>(all, 0, half), "the stories",
-                  std::make_shared<CorpusPart>(all, half, all->size()), "the stories", settings.length, settings.batch);
+                  std::make_shared<CorpusPart>(all, half, all->size()), "the stories", LENGTH, BATCH);
   }
 
-  int run() {
-    const InterruptGuard guard;
+  void run() {
     if (!settings_.name.empty()) check_run_name(settings_.name);
     if (!settings_.name.empty()) check_new_run("runs/" + settings_.name);
     print(
@@ -104,45 +95,37 @@ class Positions {
         "  last   the same, the output at the last position: the largest\n"
         "  later  the same, the outputs from the first change on: the smallest\n"
         "%s\n",
-        counted(settings_.trials, "sequence").c_str(), settings_.length,
+        counted(settings_.trials, "sequence").c_str(), LENGTH,
         settings_.steps > 0
             ? text("behind a trained one its perplexity on %d windows of other text\n", EVALUATED).c_str()
             : "");
-    print("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form", "weights",
-          "moved", "last", "later");
+    print("%-19s %-7s %6s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "weights", "moved", "last",
+          "later");
     flush_output();  // each row takes seconds
-    for (const Subject& subject : SUBJECTS) {
-      if (interrupted()) break;
-      ask(subject);
-    }
-    if (interrupted()) {  // an incomplete table is not saved
-      print("interrupted: nothing was saved; the same command starts from the beginning\n");
-      return INTERRUPTED_STATUS;
-    }
+    for (const Subject& subject : SUBJECTS) ask(subject);
     attention_.insert(attention_.begin(), {"positions.csv", csv_});
     save_files("runs/" + (settings_.name.empty() ? free_run_name("positions") : settings_.name), attention_);
     if (settings_.steps > 0) print("weights %s\n", trained_.hex().c_str());
-    return 0;
   }
 
  private:
   void ask(const Subject& subject);
   void measure(Model& model, const Subject& subject, const char* weights, const std::string& perplexity = "");
-  std::optional<double> learn(Model& model);
+  double learn(Model& model);
   void answer_question_4(Model& model, int layers);
 
   const PositionSettings& settings_;
   std::unique_ptr<Ops> ops_;
   std::optional<LanguageModeling> task_;
-  std::string csv_ = "model,causal,layers,position,form,weights,moved,last,later,perplexity\n";
+  std::string csv_ = "model,causal,layers,position,weights,moved,last,later,perplexity\n";
   std::vector<std::pair<std::string, std::string>> attention_;  // its files; empty without training
   Checksum trained_;                                            // of the weights of all trained models
 };
 
-Json config_of(const Subject& s, const PositionSettings& settings, int vocab) {
+Json config_of(const Subject& s) {
   Json json = Json::object();
-  json.set("vocab", vocab).set("context", settings.length).set("width", settings.width);
-  json.set("hidden", 4 * settings.width).set("layers", s.layers).set("heads", settings.heads).set("causal", s.causal);
+  json.set("vocab", VOCAB).set("context", LENGTH).set("width", WIDTH).set("hidden", 4 * WIDTH);
+  json.set("layers", s.layers).set("heads", HEADS).set("causal", s.causal);
   json.set("position", s.position).set("norm", "plain").set("qkv_bias", true).set("out_bias", true);
   json.set("gelu", "erf").set("readout", "all");
   if (std::string(s.model) == "linear_transformer") json.set("feature_map", "elu1").set("normalized", true);
@@ -150,64 +133,53 @@ Json config_of(const Subject& s, const PositionSettings& settings, int vocab) {
 }
 
 void Positions::ask(const Subject& subject) {
-  const auto model = make_model(subject.model, config_of(subject, settings_, VOCAB), *ops_);
+  const auto model = make_model(subject.model, config_of(subject), *ops_);
   Parameters& parameters = model->parameters;
   // The usual initial values are so small that the outputs would hardly depend on the inputs. With these weights,
   // activations keep their size from layer to layer.
   std::vector<real> weights(static_cast<size_t>(parameters.padded_size()));
-  const real deviation = 1 / numerics::sqrt(static_cast<real>(settings_.width));
+  const real deviation = 1 / numerics::sqrt(real(WIDTH));
   for (const Parameter& p : parameters.list())
     for (int64_t i = 0; i < p.size(); ++i)
       weights[static_cast<size_t>(p.begin + i)] =
           deviation * normal(settings_.seed, stream_of(p.name), 1, static_cast<uint64_t>(i));
   parameters.upload_all(weights);
   measure(*model, subject, "random");
-  if (settings_.steps == 0 || interrupted()) return;
-  const std::optional<double> loss = learn(*model);
-  if (!loss) return;
-  measure(*model, subject, "trained", number_text(std::exp(*loss), 4));
+  if (settings_.steps == 0) return;
+  measure(*model, subject, "trained", number_text(std::exp(learn(*model)), 4));
   if (std::string(subject.question) == "questions 3 and 4") answer_question_4(*model, subject.layers);
 }
 
 void Positions::measure(Model& model, const Subject& s, const char* weights, const std::string& perplexity) {
-  const bool linear = std::string(s.model) == "linear_transformer";
-  for (const LogitsFrom pass : {LogitsFrom::PARALLEL, LogitsFrom::DECODING}) {
-    if (pass == LogitsFrom::DECODING && !(linear && s.causal)) continue;  // the fast-weight form, eq. 7 and 8
-    const OrderSensitivity found =
-        order_sensitivity(model, *ops_, VOCAB, settings_.length, settings_.trials, settings_.seed, pass);
-    if (interrupted()) return;
-    const char* const form = pass == LogitsFrom::DECODING ? "stream" : "parallel";
-    print("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)%s\n", s.model, s.causal ? "yes" : "no", s.layers,
-          s.position, form, weights, found.moved, found.last, found.later, verdict(found).c_str(), s.question,
-          perplexity.empty() ? "" : (", perplexity " + perplexity).c_str());
-    csv_ += text("%s,%s,%d,%s,%s,%s,%s,%s,%s,%s\n", s.model, s.causal ? "yes" : "no", s.layers, s.position, form,
-                 weights, number_text(found.moved, 6).c_str(), number_text(found.last, 6).c_str(),
-                 number_text(found.later, 6).c_str(), perplexity.c_str());
-  }
+  const OrderSensitivity found = order_sensitivity(model, *ops_, VOCAB, LENGTH, settings_.trials, settings_.seed);
+  print("%-19s %-7s %6d %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)%s\n", s.model, s.causal ? "yes" : "no", s.layers,
+        s.position, weights, found.moved, found.last, found.later, verdict(found).c_str(), s.question,
+        perplexity.empty() ? "" : (", perplexity " + perplexity).c_str());
+  csv_ += text("%s,%s,%d,%s,%s,%s,%s,%s,%s\n", s.model, s.causal ? "yes" : "no", s.layers, s.position, weights,
+               number_text(found.moved, 6).c_str(), number_text(found.last, 6).c_str(),
+               number_text(found.later, 6).c_str(), perplexity.c_str());
 }
 
 // Trains the model to predict the next characters of the stories. A model that is not causal can see them and learns
-// to copy them; it is trained all the same. Returns the loss on text that was not used for training, or nothing after
-// a signal.
-std::optional<double> Positions::learn(Model& model) {
+// to copy them; it is trained all the same. Returns the loss on text that was not used for training.
+double Positions::learn(Model& model) {
   model.parameters.initialize(settings_.seed);
   Optimizer optimizer(model.parameters, *ops_, {});
-  Trainer trainer(model, *task_, optimizer, *ops_, settings_.seed, settings_.batch, 1);
+  Trainer trainer(model, *task_, optimizer, *ops_, settings_.seed, BATCH, 1);
   Schedule schedule;
   schedule.peak = 2e-3;
   Progress::Settings shown;
   shown.stream = stderr;  // the table is printed to the standard output
   Progress progress(0, settings_.steps, shown);
-  for (int step = 0; step < settings_.steps && !interrupted(); ++step) {
+  for (int step = 0; step < settings_.steps; ++step) {
     const Measures measures = trainer.step(step, schedule.at(step));
     if (step + 1 < settings_.steps && progress.due(step + 1)) progress.show(step + 1, text("loss %.3f", measures.loss));
   }
   progress.finish();
-  const std::optional<Measures> heard = trainer.evaluate(*task_, settings_.steps, EVALUATED, settings_.batch);
-  if (!heard || interrupted()) return std::nullopt;
+  const double loss = trainer.evaluate(*task_, settings_.steps, EVALUATED, BATCH)->loss;
   const uint64_t weights = model.parameters.fingerprint();
   trained_.update(&weights, sizeof weights);
-  return heard->loss;
+  return loss;
 }
 
 std::vector<std::string> letters_of(const std::vector<int32_t>& tokens) {
@@ -235,12 +207,12 @@ void draw_layer(Figure& figure, int layer, const std::vector<real>& map, const s
 
 // Where the layers attend in windows of text. The first window is drawn.
 void Positions::answer_question_4(Model& model, int layers) {
-  const std::vector<Look> looks = mean_looks(model, *ops_, *task_, settings_.seed, LOOKED_AT, layers, settings_.heads);
+  const std::vector<Look> looks = mean_looks(model, *ops_, *task_, settings_.seed, LOOKED_AT, layers, HEADS);
   const Batch window = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, 1);
   Tokens tokens;
   forward(model, *ops_, tokens, window.tokens);
   Figure figure("Attention without positional encodings: a row looks at the columns before it");
-  figure.columns(settings_.heads)
+  figure.columns(HEADS)
       .panel_size(8.0 * window.length, 8.0 * window.length)
       .caption("one row of pictures a layer, one picture a head");
   std::string csv = "layer,own,entropy\n";
@@ -261,9 +233,8 @@ int inspect_positions(const std::vector<std::string>& words) {
   Options options("inspect positions", "Asks models with and without positional encodings what they make of order.");
   settings.declare(options);
   options.parse(words);
-  if (settings.width % settings.heads != 0)
-    throw UsageError(text("--heads %d does not divide --width %d", settings.heads, settings.width));
-  return Positions(settings).run();
+  Positions(settings).run();
+  return 0;
 }
 
 }  // namespace petroglyph

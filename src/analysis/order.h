@@ -25,13 +25,9 @@ struct OrderSensitivity {
   double later = 0;
 };
 
-enum class LogitsFrom { PARALLEL, DECODING };  // parallel pass over all positions, or token by token
-
 // Uses `trials` random sequences of `length` different tokens, each with a random permutation. The model must have
-// logits at every position. Throws Error if vocab < length or length < 3. After an interrupt, the result covers fewer
-// trials.
-OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed,
-                                   LogitsFrom pass = LogitsFrom::PARALLEL);
+// logits at every position; 3 ≤ length ≤ vocab.
+OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed);
 
 // Attention statistics of one layer: the mean over all heads and over all positions except the first, which can
 // attend only to itself.
