@@ -209,48 +209,49 @@ void pca(Test& test) {
 
 double random_number(const char* name, uint64_t i) { return normal(7, stream_of(name), 0, i); }
 
-// Vectors of length one, orthogonal, that the matrix only stretches, the largest value first.
-void check_eigen(Test& test, const std::string& name, const std::vector<double>& matrix, int n) {
-  const Eigen eigen = symmetric_eigen(matrix, n);
-  double worst = 0, norm = 0, product = 0;
-  for (const double x : matrix) norm += x * x;
-  norm = std::sqrt(norm);
-  const auto at = [&](const std::vector<double>& m, int i, int j) { return m[static_cast<size_t>(i * n + j)]; };
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) {
-      double dot = 0, image = 0;
-      for (int k = 0; k < n; ++k) {
-        dot += at(eigen.vectors, i, k) * at(eigen.vectors, j, k);
-        image += at(matrix, j, k) * at(eigen.vectors, i, k);
-      }
-      product = std::max(product, std::abs(dot - (i == j)));
-      worst = std::max(worst, std::abs(image - eigen.values[static_cast<size_t>(i)] * at(eigen.vectors, i, j)));
+// Of points of every rank: directions of length one, orthogonal, the largest variance first; the centered points in
+// these directions are uncorrelated, and their variances are the explained fractions of the whole.
+void check_components(Test& test, const std::string& name, const std::vector<double>& points, int rows, int columns) {
+  const PrincipalComponents found = principal_components(points, rows, columns, columns);
+  const auto at = [&](const std::vector<double>& m, int i, int j) { return m[static_cast<size_t>(i * columns + j)]; };
+  double total = 0, off = 0, correlated = 0, variances = 0;
+  for (int j = 0; j < columns; ++j) {
+    double mean = 0;
+    for (int r = 0; r < rows; ++r) mean += at(points, r, j);
+    mean /= rows;
+    for (int r = 0; r < rows; ++r) total += (at(points, r, j) - mean) * (at(points, r, j) - mean);
+  }
+  for (int i = 0; i < columns; ++i)
+    for (int j = 0; j < columns; ++j) {
+      double product = 0, together = 0;
+      for (int k = 0; k < columns; ++k) product += at(found.loadings, i, k) * at(found.loadings, j, k);
+      for (int r = 0; r < rows; ++r) together += at(found.scores, r, i) * at(found.scores, r, j);
+      off = std::max(off, std::abs(product - (i == j)));
+      const double variance = i == j ? found.explained[static_cast<size_t>(i)] * total : 0;
+      correlated = std::max(correlated, std::abs(together - variance));
+      if (i == j) variances += together;
     }
-  test.check(name + ": orthogonal", product < 1e-13 * n, text("off by %.2e", product));
-  test.check(name + ": eigenvectors", worst <= 1e-14 * n * norm, text("off by %.2e of %.2e", worst, norm));
-  test.check(name + ": in order", std::is_sorted(eigen.values.rbegin(), eigen.values.rend()));
+  test.check(name + ": orthogonal", off < 1e-13 * columns, text("off by %.2e", off));
+  test.check(name + ": uncorrelated", correlated <= 1e-13 * total, text("off by %.2e of %.2e", correlated, total));
+  test.check(name + ": all of the variance", std::abs(variances - total) <= 1e-13 * columns * total);
+  test.check(name + ": in order", std::is_sorted(found.explained.rbegin(), found.explained.rend()));
 }
 
-void eigen(Test& test) {
-  for (const int n : {1, 2, 3, 7, 40}) {
-    std::vector<double> matrix(static_cast<size_t>(n * n)), low(matrix.size()), diagonal(matrix.size());
-    for (int i = 0; i < n; ++i) {
-      diagonal[static_cast<size_t>(i * n + i)] = i % 3 - 1;  // equal ones too
-      for (int j = 0; j <= i; ++j) {
-        const double x = random_number("matrix", static_cast<uint64_t>(i * n + j));
-        matrix[static_cast<size_t>(i * n + j)] = matrix[static_cast<size_t>(j * n + i)] = x;
-        const double y =
-            random_number("vector", static_cast<uint64_t>(i)) * random_number("vector", static_cast<uint64_t>(j));
-        low[static_cast<size_t>(i * n + j)] = low[static_cast<size_t>(j * n + i)] = 1e-9 * y;  // of rank one, and small
+void components_of_any_rank(Test& test) {
+  constexpr int ROWS = 50;
+  for (const int columns : {1, 2, 3, 7, 40, 60}) {  // the last has fewer points than coordinates
+    std::vector<double> points, line, axes;
+    for (int r = 0; r < ROWS; ++r)
+      for (int c = 0; c < columns; ++c) {
+        points.push_back(random_number("matrix", static_cast<uint64_t>(r * columns + c)));
+        line.push_back(1e-9 * random_number("row", static_cast<uint64_t>(r)) *
+                       random_number("column", static_cast<uint64_t>(c)));  // of rank one, and small
+        axes.push_back(r % columns == c ? 1 : 0);                           // equal variances
       }
-    }
-    check_eigen(test, text("random %d", n), matrix, n);
-    check_eigen(test, text("rank one %d", n), low, n);
-    check_eigen(test, text("diagonal %d", n), diagonal, n);
+    check_components(test, text("random %d", columns), points, ROWS, columns);
+    check_components(test, text("rank one %d", columns), line, ROWS, columns);
+    check_components(test, text("axes %d", columns), axes, ROWS, columns);
   }
-  const Eigen known = symmetric_eigen({2, 1, 1, 2}, 2);
-  CHECK(std::abs(known.values[0] - 3) < 1e-15 && std::abs(known.values[1] - 1) < 1e-15);
-  CHECK(std::abs(std::abs(known.vectors[0]) - std::sqrt(0.5)) < 1e-15 && known.vectors[0] * known.vectors[1] > 0);
 }
 
 // ---- Clusters -------------------------------------------------------------------------------------------------------
@@ -773,7 +774,7 @@ int main(int argc, char** argv) {
   test.run("quoted parameters", quoted_parameters);
   test.run("transitions", transitions);
   test.run("pca", pca);
-  test.run("eigen", eigen);
+  test.run("components of any rank", components_of_any_rank);
   test.run("pieces", pieces);
   test.run("clusters", clusters);
   test.run("receptive field", receptive_fields);
