@@ -282,7 +282,9 @@ void running(Test& test, const std::string& programs) {
                                      wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
                                      "kill -KILL $child; wait $child; echo status $?");
   test.check("killed", died.prints("status 137"), died.output);
-  const Outcome resumed = killed.run("run tiny.txt --threads 1");
+  // Its run saves and ends; until then the next process is refused.
+  const Outcome resumed = killed.script("for i in $(seq 200); do '" + programs +
+                                        "/reproduce' run tiny.txt --threads 1 && exit 0; sleep 0.1; done; exit 1");
   test.equal("resumed", resumed.status, 0);
   test.check("what is done stays", !resumed.prints("--compare") && resumed.prints("--init"), resumed.output);
   const auto weights = [](const Shell& shell) {
