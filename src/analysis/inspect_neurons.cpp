@@ -6,18 +6,17 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "analysis/inspect.h"
 #include "analysis/inspection.h"
-#include "analysis/keywords.h"
 #include "analysis/neuron_types.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "figures/figure.h"
-#include "math/random.h"
 #include "tokenizers/tokenizer.h"
 #include "train/text_checkpoint.h"
 
@@ -28,20 +27,7 @@ namespace {
 constexpr size_t EXAMPLES = 4;      // neurons of each type that are drawn
 constexpr int ROWS = 40;            // channels of the embedding that are drawn
 constexpr size_t WORD_NEURONS = 6;  // neurons of each type whose words are listed
-constexpr int KEYWORDS = 10;        // words listed for a bag-of-words neuron
-constexpr int COMPLETED = 5;        // words listed for an n-gram neuron, each with the model's next token
-constexpr int RANDOM_VECTORS = 4;   // random vectors, for comparison with the words
-
-struct NeuronSettings : InspectionSettings {
-  uint64_t seed = 1;
-
-  void declare(Options& options) {
-    InspectionSettings::declare(
-        options, "an mlp_lm's .safetensors files, or a run's folder: its snapshots and its last checkpoint");
-    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(),
-                "which neurons are drawn, and the random vectors");
-  }
-};
+constexpr size_t WORDS = 10;        // words listed for a neuron
 
 // ---- Checkpoints ----------------------------------------------------------------------------------------------------
 
@@ -69,225 +55,175 @@ struct Snapshot {
   std::string label() const { return "step " + with_commas(state.step); }
 };
 
-// Checkpoints that are not snapshots of a fixed step: their step depended on the wall-clock time or on the loss.
-bool between_snapshots(const std::string& name) { return name == "best.safetensors" || name == "previous.safetensors"; }
-
-std::vector<std::string> files_of(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    if (!std::filesystem::is_directory(path)) {
-      files.push_back(path);
-      continue;
-    }
-    std::vector<std::string> found;
-    for (const std::string& folder : {path, path + "/snapshots"})
-      for (const std::string& name : names_in(folder))
-        if (std::filesystem::path(name).extension() == ".safetensors" && !between_snapshots(name))
-          found.push_back((std::filesystem::path(folder) / name).string());
-    if (found.empty()) throw Error(path + ": no .safetensors file in this folder or its snapshots");
-    std::sort(found.begin(), found.end());
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return files;
-}
-
 Snapshot read_snapshot(const std::string& path) {
   const SafetensorsFile file(path);
-  Snapshot snapshot;
-  snapshot.path = path;
-  snapshot.state = read_run_state(file);
+  Snapshot s;
+  s.path = path;
+  s.state = read_run_state(file);
   if (!file.find(FIRST) || !file.find(TABLE))
-    throw Error(path + ": " + snapshot.state.model + " has no " + FIRST +
-                ", the layer that is looked at; expected an mlp_lm");
-  const Json& config = snapshot.state.config;
+    throw Error(path + ": " + s.state.model + " has no " + FIRST + ", the layer that is looked at; expected an mlp_lm");
+  const Json& config = s.state.config;
   const int64_t T = config.at("context").integer(), E = config.at("embedding").integer();
   file.expect_shape(FIRST, {E, T * E});
   file.expect_shape(TABLE, {config.at("vocab").integer(), E});
-  snapshot.time = static_cast<int>(T);
-  snapshot.embedding = static_cast<int>(E);
+  s.time = static_cast<int>(T);
+  s.embedding = static_cast<int>(E);
   const std::vector<float> values = file.read_as_float(FIRST);
-  snapshot.weight.assign(values.begin(), values.end());
-  return snapshot;
+  s.weight.assign(values.begin(), values.end());
+  const NeuronRules rules = NeuronRules().rescaled(s.embedding);
+  for (int i = 0; i < s.embedding; ++i) {
+    s.measures.push_back(measure_neuron(s.neuron(static_cast<size_t>(i))));
+    s.verdicts.push_back(classify_neuron(s.measures.back(), rules));
+  }
+  return s;
 }
 
-// Sorted by step; each step occurs once.
-std::vector<Snapshot> read_snapshots(const NeuronSettings& settings) {
-  std::vector<Snapshot> all;
-  for (const std::string& path : files_of(settings.checkpoints)) {
+// The checkpoint and, of a run's folder, its snapshots; by step.
+std::map<int64_t, Snapshot> read_snapshots(const std::string& file_or_folder) {
+  std::vector<std::string> paths;
+  const std::string folder = file_or_folder + "/snapshots";
+  for (const std::string& name : names_in(folder))
+    if (std::filesystem::path(name).extension() == ".safetensors") paths.push_back(folder + "/" + name);
+  paths.push_back(checkpoint_path(file_or_folder));
+  std::map<int64_t, Snapshot> all;
+  for (const std::string& path : paths) {
     Snapshot s = read_snapshot(path);
-    if (!all.empty() && s.state.config != all[0].state.config)
-      throw Error(path + ": another model than that of " + all[0].path + ", expected checkpoints of one run");
-    const NeuronRules rules = NeuronRules().rescaled(s.embedding);
-    for (int i = 0; i < s.embedding; ++i) {
-      s.measures.push_back(measure_neuron(s.neuron(static_cast<size_t>(i))));
-      s.verdicts.push_back(classify_neuron(s.measures.back(), rules));
-    }
-    const auto later = [&](const Snapshot& other) { return other.state.step >= s.state.step; };
-    const auto place = std::find_if(all.begin(), all.end(), later);
-    if (place == all.end() || place->state.step != s.state.step) all.insert(place, std::move(s));
-    for (size_t i = 0; i + 1 < all.size(); ++i) all[i].weight = {};
+    if (!all.empty() && s.state.config != all.begin()->second.state.config)
+      throw Error(path + ": another model than that of " + all.begin()->second.path +
+                  ", expected snapshots of one run");
+    const int64_t step = s.state.step;
+    all[step] = std::move(s);
+    for (auto at = all.begin(); at != std::prev(all.end()); ++at) at->second.weight = {};
   }
   return all;
 }
 
+// The neurons in the order of their scores. Neurons without a score (NaN) come last.
+template <class Score>
+std::vector<size_t> neurons_by(const Snapshot& snapshot, Score score) {
+  std::vector<double> scores;
+  for (const NeuronMeasures& m : snapshot.measures) {
+    scores.push_back(score(m));
+    if (std::isnan(scores.back())) scores.back() = std::numeric_limits<double>::infinity();
+  }
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] < scores[b]; });
+  return order;
+}
+
 // ---- Words ----------------------------------------------------------------------------------------------------------
 
-// Figures 13 and 14.
-class NeuronWords {
- public:
-  NeuronWords(const Snapshot& snapshot, const NeuronSettings& settings)
-      : snapshot_(snapshot), settings_(settings), ops_(settings.make_ops()) {
-    const SafetensorsFile file(snapshot.path);
-    table_ = file.read_as_float(TABLE);
-    model_ = load_model(file, snapshot.state, *ops_);
-    const Json& data = snapshot.state.data;
-    if (!data.is(Json::Kind::Null) && data.find("tokenizer")) tokenizer_ = load_tokenizer(file, snapshot.state);
-  }
-
-  std::string text() {
-    heading("Bags of words: the neurons whose slices are most alike, and the words nearest to their mean over time");
-    for (const size_t i : lowest([&](size_t n) { return snapshot_.measures[n].variance; }))
-      add_bag(petroglyph::text("neuron %zu (%s)", i, name_of(snapshot_.verdicts[i].type)),
-              mean_over_time(snapshot_.neuron(i)));
-    for (int r = 0; r < RANDOM_VECTORS; ++r) add_bag("random " + std::to_string(r + 1), random_vector(r));
-    heading(
-        "N-grams: the neurons with the smallest slices, the words nearest to their largest one, and how the model goes "
-        "on from each");
-    for (const size_t i : lowest([&](size_t n) { return smallest_slice(n); })) {
-      const std::vector<double>& norms = snapshot_.measures[i].norms;
-      const int t = static_cast<int>(std::max_element(norms.begin(), norms.end()) - norms.begin());
-      add_ngram(petroglyph::text("neuron %zu (%s), token %d of %d", i, name_of(snapshot_.verdicts[i].type), t + 1,
-                                 snapshot_.time),
-                slice(snapshot_.neuron(i), t));
+// The tokens whose embeddings, the rows of table (V,E), have the largest cosine similarity with the vector (E).
+std::vector<int32_t> nearest_tokens(const std::vector<float>& table, const std::vector<double>& vector) {
+  const size_t E = vector.size(), V = table.size() / E;
+  std::vector<std::pair<double, int32_t>> all;  // −cosine, times the length of the vector
+  for (size_t v = 0; v < V; ++v) {
+    double dot = 0, square = 0;
+    for (size_t e = 0; e < E; ++e) {
+      const double x = table[v * E + e];
+      dot += x * vector[e];
+      square += x * x;
     }
-    for (int r = 0; r < RANDOM_VECTORS; ++r) add_ngram("random " + std::to_string(r + 1), random_vector(r));
-    return text_;
+    all.emplace_back(square > 0 ? -dot / std::sqrt(square) : 0, static_cast<int32_t>(v));
   }
+  std::sort(all.begin(), all.end());
+  std::vector<int32_t> tokens;
+  for (size_t i = 0; i < std::min(V, WORDS); ++i) tokens.push_back(all[i].second);
+  return tokens;
+}
 
- private:
-  void heading(const std::string& words) { text_ += (text_.empty() ? "" : "\n") + words + "\n"; }
-
-  // The neurons with the lowest scores. Neurons without a score come last.
-  template <class Score>
-  std::vector<size_t> lowest(Score score) const {
-    std::vector<size_t> order(snapshot_.measures.size());
-    std::iota(order.begin(), order.end(), size_t(0));
-    const auto known = [&](size_t i) {
-      return std::isfinite(score(i)) ? score(i) : std::numeric_limits<double>::infinity();
-    };
-    std::sort(order.begin(), order.end(),
-              [&](size_t a, size_t b) { return std::make_pair(known(a), a) < std::make_pair(known(b), b); });
-    order.resize(std::min(order.size(), WORD_NEURONS));
-    return order;
-  }
-  double smallest_slice(size_t n) const {
-    const std::vector<double> norms = relative_norms(snapshot_.measures[n].norms);
+// Figures 13 and 14: the words behind the neurons that are most like a bag of words, and most like an n-gram.
+std::string words_of(const Snapshot& last) {
+  const SafetensorsFile file(last.path);
+  const std::vector<float> table = file.read_as_float(TABLE);
+  const Json& data = last.state.data;
+  const bool named = !data.is(Json::Kind::Null) && data.find("tokenizer");
+  const auto tokenizer = named ? load_tokenizer(file, last.state) : nullptr;
+  std::string lines;
+  const auto add = [&](size_t i, const std::string& which, const std::vector<double>& vector) {
+    lines += text("  neuron %zu (%s)%s:", i, name_of(last.verdicts[i].type), which.c_str());
+    for (const int32_t token : nearest_tokens(table, vector))
+      lines += tokenizer && token < tokenizer->vocab() ? " \"" + in_one_line(tokenizer->bytes(token)) + "\""
+                                                       : " #" + std::to_string(token);
+    lines += "\n";
+  };
+  // The sum of the slices first … end−1.
+  const auto slices = [&](size_t i, int first, int end) {
+    const NeuronView w = last.neuron(i);
+    std::vector<double> sum(static_cast<size_t>(w.embedding));
+    for (int t = first; t < end; ++t)
+      for (int e = 0; e < w.embedding; ++e) sum[static_cast<size_t>(e)] += w.at(t, e);
+    return sum;
+  };
+  const size_t count = std::min(WORD_NEURONS, last.measures.size());
+  lines += "Bags of words: the neurons whose slices are most alike, and the words nearest to their mean over time\n";
+  const std::vector<size_t> bags = neurons_by(last, [](const NeuronMeasures& m) { return m.variance; });
+  for (size_t n = 0; n < count; ++n) add(bags[n], "", slices(bags[n], 0, last.time));
+  lines += "\nN-grams: the neurons with the smallest slices, and the words nearest to their largest one\n";
+  const std::vector<size_t> ngrams = neurons_by(last, [](const NeuronMeasures& m) {
+    const std::vector<double> norms = relative_norms(m.norms);
     return *std::min_element(norms.begin(), norms.end());
+  });
+  for (size_t n = 0; n < count; ++n) {
+    const std::vector<double>& norms = last.measures[ngrams[n]].norms;
+    const int t = static_cast<int>(std::max_element(norms.begin(), norms.end()) - norms.begin());
+    add(ngrams[n], text(", token %d of %d", t + 1, last.time), slices(ngrams[n], t, t + 1));
   }
+  return lines;
+}
 
-  static std::vector<double> slice(const NeuronView& w, int t) {
-    std::vector<double> row;
-    for (int e = 0; e < w.embedding; ++e) row.push_back(w.at(t, e));
-    return row;
-  }
-  static std::vector<double> mean_over_time(const NeuronView& w) {
-    std::vector<double> mean(static_cast<size_t>(w.embedding));
-    for (int t = 0; t < w.time; ++t)
-      for (int e = 0; e < w.embedding; ++e) mean[static_cast<size_t>(e)] += w.at(t, e) / w.time;
-    return mean;
-  }
-  std::vector<double> random_vector(int number) const {
-    std::vector<double> vector;
-    for (int e = 0; e < snapshot_.embedding; ++e)
-      vector.push_back(
-          normal(settings_.seed, stream_of("random neuron"), static_cast<uint32_t>(number), static_cast<uint64_t>(e)));
-    return vector;
-  }
-
-  std::string shown(int32_t token) const {
-    if (!tokenizer_ || token >= tokenizer_->vocab()) return "#" + std::to_string(token);
-    return "\"" + in_one_line(tokenizer_->bytes(token)) + "\"";
-  }
-  void add_bag(const std::string& title, const std::vector<double>& vector) {
-    std::vector<std::string> words;
-    for (const Keyword& word : nearest_tokens(table_, vector, KEYWORDS)) words.push_back(shown(word.token));
-    text_ += "  " + title + ": " + join(words, " ") + "\n";
-  }
-  void add_ngram(const std::string& title, const std::vector<double>& vector) {
-    std::vector<int32_t> tokens;
-    for (const Keyword& word : nearest_tokens(table_, vector, COMPLETED)) tokens.push_back(word.token);
-    const std::vector<int32_t> next = completions(snapshot_.state.config, *model_, *ops_, tokens);
-    std::vector<std::string> pairs;
-    for (size_t i = 0; i < tokens.size(); ++i) pairs.push_back(shown(tokens[i]) + " → " + shown(next[i]));
-    text_ += "  " + title + ": " + join(pairs, ", ") + "\n";
-  }
-
-  const Snapshot& snapshot_;
-  const NeuronSettings& settings_;
-  std::unique_ptr<Ops> ops_;
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::vector<float> table_;  // (V,E)
-  std::string text_;
-};
-
-// ---- Report ---------------------------------------------------------------------------------------------------
+// ---- Report ---------------------------------------------------------------------------------------------------------
 
 const char* const TYPE_TITLES[NEURON_TYPES] = {"n-gram", "bag of words", "hybrid", "DCT-sparse", "other"};
 
-// Next to the checkpoint, or next to the folder of snapshots that contains it.
-std::string default_folder(const std::string& checkpoint) {
-  const std::filesystem::path beside = std::filesystem::path(checkpoint).parent_path();
-  return ((beside.filename() == "snapshots" ? beside.parent_path() : beside) / "neurons").string();
+// w (·,E): time or frequency on the horizontal axis, the embedding on the vertical axis.
+void draw_weights(Figure& figure, const std::string& title, const NeuronView& w, const char* x) {
+  const int rows = std::min(ROWS, w.embedding);
+  std::vector<double> values;
+  for (int e = 0; e < rows; ++e)
+    for (int t = 0; t < w.time; ++t) values.push_back(w.at(t, e));
+  figure.panel(title)
+      .heatmap(static_cast<size_t>(rows), static_cast<size_t>(w.time), values, "weight", ColorMap::Diverging)
+      .x(x)
+      .y("embedding");
 }
 
-std::vector<double> copy_of(const NeuronView& w) {
-  return {w.weight, w.weight + static_cast<size_t>(w.time) * static_cast<size_t>(w.embedding)};
+void draw_transform(Figure& figure, const std::string& title, const NeuronView& w) {
+  const std::vector<double> transform = cosine_transform(w);
+  draw_weights(figure, title, {transform.data(), w.time, w.embedding}, "frequency");
 }
 
 class NeuronReport {
  public:
-  NeuronReport(const NeuronSettings& settings, std::vector<Snapshot> snapshots)
-      : settings_(settings),
-        snapshots_(std::move(snapshots)),
-        last_(snapshots_.back()),
-        T_(last_.time),
-        E_(last_.embedding) {}
+  explicit NeuronReport(const std::map<int64_t, Snapshot>& snapshots)
+      : snapshots_(snapshots), last_(snapshots.rbegin()->second), T_(last_.time), E_(last_.embedding) {}
 
   // All files, by name.
   std::vector<std::pair<std::string, std::string>> files() {
     show_types();
     draw_ratios();
     draw_norms();
-    draw_examples();
+    for (int type = 0; type < NEURON_TYPES; ++type) draw_examples(type);
     draw_windows();
-    const std::string words = NeuronWords(last_, settings_).text();
+    const std::string words = words_of(last_);
     print("\n%s\n", words.c_str());
     files_.push_back({"words.txt", words});
     return files_;
   }
 
  private:
-  // "mlp_lm, trained on the stories, step 4,000"
-  std::string caption() const {
-    const Json* const data = last_.state.options.find("data");
-    const bool stories = data && data->string().empty();
-    return last_.state.model + (data ? ", trained on " + (stories ? "the stories" : data->string()) : "") + ", " +
-           last_.label();
-  }
-
-  // The first, the middle and the last snapshot; fewer if there are not three.
+  // The first, the middle and the last snapshot; fewer if there are not three. In the middle of the list would be an
+  // early one, because early snapshots are more frequent.
   std::vector<const Snapshot*> three_steps() const {
     std::vector<const Snapshot*> chosen;
-    // The snapshot closest to the middle step. The middle of the list would be too early, because early snapshots are
-    // more frequent.
-    const int64_t half = (snapshots_.front().state.step + last_.state.step) / 2;
-    const auto distance = [&](const Snapshot& s) { return std::abs(s.state.step - half); };
-    const auto middle =
-        std::min_element(snapshots_.begin(), snapshots_.end(),
-                         [&](const Snapshot& a, const Snapshot& b) { return distance(a) < distance(b); });
-    for (const Snapshot* s : {&snapshots_.front(), &*middle, &last_})
-      if (chosen.empty() || chosen.back() != s) chosen.push_back(s);
+    const int64_t first = snapshots_.begin()->first, last = snapshots_.rbegin()->first;
+    for (const int64_t step : {first, (first + last) / 2, last}) {
+      const auto distance = [&](const auto& snapshot) { return std::abs(snapshot.first - step); };
+      const auto nearest = std::min_element(snapshots_.begin(), snapshots_.end(),
+                                            [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+      if (chosen.empty() || chosen.back() != &nearest->second) chosen.push_back(&nearest->second);
+    }
     return chosen;
   }
 
@@ -305,17 +241,17 @@ class NeuronReport {
     csv += ",large_slices\n";
     std::vector<double> steps;
     std::vector<std::vector<double>> shares(NEURON_TYPES);
-    for (const Snapshot& s : snapshots_) {
-      print("\n%-12s", s.label().c_str());
-      csv += std::to_string(s.state.step);
-      steps.push_back(static_cast<double>(s.state.step));
-      const NeuronCounts counts = count_types(s.verdicts);
+    for (const auto& [step, snapshot] : snapshots_) {
+      print("\n%-12s", snapshot.label().c_str());
+      csv += std::to_string(step);
+      steps.push_back(static_cast<double>(step));
+      const NeuronCounts counts = count_types(snapshot.verdicts);
       for (size_t type = 0; type < NEURON_TYPES; ++type) {
         shares[type].push_back(static_cast<double>(counts[type]) / E_);
         print(" %11.1f %%", 100 * shares[type].back());
         csv += "," + cell_text(shares[type].back());
       }
-      const double large = s.mean_large_slices();
+      const double large = snapshot.mean_large_slices();
       print(" %13.2f", large);
       csv += "," + cell_text(large) + "\n";
     }
@@ -356,16 +292,6 @@ class NeuronReport {
     save("ratios.svg", figure);
   }
 
-  std::vector<size_t> sorted_by_slices(const Snapshot& snapshot) const {
-    std::vector<size_t> order(snapshot.measures.size());
-    std::iota(order.begin(), order.end(), size_t(0));
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return std::make_pair(large_slices(snapshot.measures[a].norms), a) <
-             std::make_pair(large_slices(snapshot.measures[b].norms), b);
-    });
-    return order;
-  }
-
   // Figure 7: one column a neuron, sorted by the number of large slices, fewest on the left. The transforms have the
   // same order.
   void draw_norms() {
@@ -375,7 +301,7 @@ class NeuronReport {
     for (const bool dct : {false, true})
       for (const Snapshot* s : steps) {
         std::vector<double> values(static_cast<size_t>(T_) * static_cast<size_t>(E_));
-        const std::vector<size_t> order = sorted_by_slices(*s);
+        const std::vector<size_t> order = neurons_by(*s, [](const NeuronMeasures& m) { return large_slices(m.norms); });
         for (size_t column = 0; column < order.size(); ++column) {
           const NeuronMeasures& m = s->measures[order[column]];
           for (size_t t = 0; t < m.norms.size(); ++t)
@@ -389,46 +315,23 @@ class NeuronReport {
     save("norms.svg", figure);
   }
 
-  // Neurons of one type at the last step, drawn at random and sorted by index.
-  std::vector<size_t> neurons_of(NeuronType type, size_t most) const {
-    std::vector<std::pair<uint32_t, size_t>> drawn;
-    for (size_t i = 0; i < last_.verdicts.size(); ++i)
-      if (last_.verdicts[i].type == type)
-        drawn.emplace_back(philox(settings_.seed, stream_of("examples"), 0, i).word[0], i);
-    std::sort(drawn.begin(), drawn.end());
+  // The first neurons of one type at the last step.
+  std::vector<size_t> neurons_of(int type, size_t most) const {
     std::vector<size_t> neurons;
-    for (size_t i = 0; i < std::min(most, drawn.size()); ++i) neurons.push_back(drawn[i].second);
-    std::sort(neurons.begin(), neurons.end());
+    for (size_t i = 0; i < last_.verdicts.size() && neurons.size() < most; ++i)
+      if (last_.verdicts[i].type == static_cast<NeuronType>(type)) neurons.push_back(i);
     return neurons;
   }
 
-  // weight (·,E): time or frequency on the horizontal axis, the embedding on the vertical axis.
-  void draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight, const char* x,
-                    int columns) const {
-    const int rows = std::min(ROWS, E_);
-    std::vector<double> values;
-    for (int e = 0; e < rows; ++e)
-      for (int t = 0; t < columns; ++t)
-        values.push_back(weight[static_cast<size_t>(t) * static_cast<size_t>(E_) + static_cast<size_t>(e)]);
-    figure.panel(title)
-        .heatmap(static_cast<size_t>(rows), static_cast<size_t>(columns), values, "weight", ColorMap::Diverging)
-        .x(x)
-        .y("embedding");
-  }
-
   // Figures 4 and 12: one file for each type that occurs.
-  void draw_examples() {
-    for (int type = 0; type < NEURON_TYPES; ++type) {
-      const std::vector<size_t> neurons = neurons_of(static_cast<NeuronType>(type), EXAMPLES);
-      if (neurons.empty()) continue;
-      Figure figure(std::string("Neurons: ") + TYPE_TITLES[type]);
-      figure.columns(static_cast<int>(neurons.size())).panel_size(180, 260);
-      for (const size_t i : neurons) draw_weights(figure, text("neuron %zu", i), copy_of(last_.neuron(i)), "token", T_);
-      for (const size_t i : neurons)
-        draw_weights(figure, text("neuron %zu, cosine transform", i), cosine_transform(last_.neuron(i)), "frequency",
-                     T_);
-      save(text("examples_%s.svg", name_of(static_cast<NeuronType>(type))), figure);
-    }
+  void draw_examples(int type) {
+    const std::vector<size_t> neurons = neurons_of(type, EXAMPLES);
+    if (neurons.empty()) return;
+    Figure figure(std::string("Neurons: ") + TYPE_TITLES[type]);
+    figure.columns(static_cast<int>(neurons.size())).panel_size(180, 260);
+    for (const size_t i : neurons) draw_weights(figure, text("neuron %zu", i), last_.neuron(i), "token");
+    for (const size_t i : neurons) draw_transform(figure, text("neuron %zu, cosine transform", i), last_.neuron(i));
+    save(text("examples_%s.svg", name_of(static_cast<NeuronType>(type))), figure);
   }
 
   // Figure 6: one example of each type, its transform, and the transform of its window. The window begins at the oldest
@@ -437,25 +340,25 @@ class NeuronReport {
     Figure figure("An example of each type, and what the cosine transform makes of it");
     figure.columns(3).panel_size(200, 260);
     for (int type = 0; type < NEURON_TYPES; ++type)
-      for (const size_t i : neurons_of(static_cast<NeuronType>(type), 1)) {
+      for (const size_t i : neurons_of(type, 1)) {
         const NeuronView w = last_.neuron(i);
         const std::vector<double> norms = relative_norms(last_.measures[i].norms);
         const double low = NeuronRules().strict.low;
         const auto oldest = std::find_if(norms.begin(), norms.end(), [&](double n) { return n >= low; });
         const int first = oldest == norms.end() ? 0 : static_cast<int>(oldest - norms.begin());
-        const NeuronView window{w.weight + static_cast<size_t>(first) * static_cast<size_t>(E_), T_ - first, E_};
-        draw_weights(figure, text("%s, neuron %zu", TYPE_TITLES[type], i), copy_of(w), "token", T_);
-        draw_weights(figure, text("transform of neuron %zu", i), cosine_transform(w), "frequency", T_);
-        draw_weights(figure, text("of its last %d tokens", T_ - first), cosine_transform(window), "frequency",
-                     T_ - first);
+        draw_weights(figure, text("%s, neuron %zu", TYPE_TITLES[type], i), w, "token");
+        draw_transform(figure, text("transform of neuron %zu", i), w);
+        draw_transform(figure, text("of its last %d tokens", T_ - first),
+                       {w.weight + static_cast<size_t>(first) * static_cast<size_t>(E_), T_ - first, E_});
       }
     save("windows.svg", figure);
   }
 
-  void save(const std::string& name, Figure& figure) { files_.push_back({name, figure.caption(caption()).svg()}); }
+  void save(const std::string& name, Figure& figure) {
+    files_.push_back({name, figure.caption(last_.state.model + ", " + last_.label()).svg()});
+  }
 
-  const NeuronSettings& settings_;
-  const std::vector<Snapshot> snapshots_;
+  const std::map<int64_t, Snapshot>& snapshots_;  // by step
   const Snapshot& last_;
   const int T_, E_;
   std::vector<std::pair<std::string, std::string>> files_;
@@ -464,16 +367,16 @@ class NeuronReport {
 }  // namespace
 
 int inspect_neurons(const std::vector<std::string>& words) {
-  NeuronSettings settings;
+  std::string checkpoint, out;
   Options options("inspect neurons",
                   "Tells what the neurons of an MLP language model's first layer compute of its context.");
-  settings.declare(options);
+  options.positional("CHECKPOINT", &checkpoint,
+                     "an mlp_lm's .safetensors file, or a run's folder: its snapshots and its last checkpoint");
+  declare_out(options, &out);
   options.parse(words);
-  settings.make_ops();  // throws before the work starts if the device is not available
-  std::vector<Snapshot> snapshots = read_snapshots(settings);
-  if (settings.out.empty()) settings.out = default_folder(snapshots.back().path);
-  const std::string folder = settings.folder();
-  save_files(folder, NeuronReport(settings, std::move(snapshots)).files());
+  const std::map<int64_t, Snapshot> snapshots = read_snapshots(checkpoint);
+  const std::string folder = output_folder(out, checkpoint) + (out.empty() ? "/neurons" : "");
+  save_files(folder, NeuronReport(snapshots).files());
   return 0;
 }
 

@@ -9,23 +9,21 @@
 
 namespace petroglyph {
 
-void InspectionSettings::declare(Options& options, const std::string& which) {
-  options.positional("CHECKPOINT", &checkpoints, which);
-  options.add("out", &out, "default: beside the checkpoint; an older file of the same name stays as NAME.before")
+void declare_out(Options& options, std::string* out) {
+  options.add("out", out, "default: beside the checkpoint; an older file of the same name stays as NAME.before")
       .placeholder("FOLDER");
-  declare_device(options, &device, &threads);
 }
 
-std::string InspectionSettings::folder() const {
-  if (out.empty()) {
-    const std::string beside = std::filesystem::path(checkpoint_path(checkpoints[0])).parent_path().string();
-    return beside.empty() ? "." : beside;
-  }
-  if (!std::filesystem::is_directory(out)) {
-    if (is_there(out)) throw Error("--out " + out + ": is no folder");
-    check_folder(out);
-  }
-  return out;
+std::string output_folder(const std::string& out, const std::string& checkpoint) {
+  if (!out.empty()) return check_folder(out), out;
+  const std::string beside = std::filesystem::path(checkpoint_path(checkpoint)).parent_path().string();
+  return beside.empty() ? "." : beside;
+}
+
+void InspectionSettings::declare(Options& options, const std::string& which) {
+  options.positional("CHECKPOINT", &checkpoints, which);
+  declare_out(options, &out);
+  declare_device(options, &device, &threads);
 }
 
 OpenedCheckpoint::OpenedCheckpoint(const std::string& file_or_folder, const std::vector<std::string>& programs,

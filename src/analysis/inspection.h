@@ -13,6 +13,10 @@
 
 namespace petroglyph {
 
+void declare_out(Options& options, std::string* out);
+// Of --out, or else the folder of the checkpoint. Throws Error before long work if it cannot be a folder.
+std::string output_folder(const std::string& out, const std::string& checkpoint);
+
 struct InspectionSettings {
   std::vector<std::string> checkpoints;
   std::string out, device = "auto";
@@ -21,8 +25,7 @@ struct InspectionSettings {
   // Declares CHECKPOINT (described by `which`), --out, --device and --threads.
   void declare(Options& options, const std::string& which);
   std::unique_ptr<Ops> make_ops() const { return make_device(device, threads); }
-  // Of --out, or else the folder of the first checkpoint. Throws Error before long work if it cannot be a folder.
-  std::string folder() const;
+  std::string folder() const { return output_folder(out, checkpoints[0]); }
 };
 
 // A checkpoint written by one of `programs`, and its model. Throws Error for another program's checkpoint.

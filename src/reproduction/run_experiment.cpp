@@ -35,7 +35,8 @@ std::string output_option(const PlannedRun& run) {
 }
 
 bool has_device(const PlannedRun& run) {
-  return run.program != "generate" && !(run.program == "inspect" && output_option(run).empty());
+  return run.program != "generate" &&
+         !(run.program == "inspect" && (output_option(run).empty() || run.words[0] == "neurons"));
 }
 
 // All checkpoints in a folder and its subfolders.
