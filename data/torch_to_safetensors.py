@@ -61,7 +61,7 @@ def main(path, folder):
         json.dump(config, open(os.path.join(folder, "config.json"), "x"))
     elif not os.path.samefile(beside, folder):
         for name in os.listdir(beside):
-            if name.endswith((".json", ".txt", ".tiktoken")) and not name.endswith(".index.json"):
+            if name.endswith((".json", ".txt")) and not name.endswith(".index.json"):
                 shutil.copy(os.path.join(beside, name), folder)
     save(weights, tensors)
     print(f"saved {len(tensors)} tensors; next: ./convert {folder}")

@@ -441,7 +441,7 @@ void other_files(Test& test) {
     std::filesystem::remove(folder.file(name));
     write_config(folder.path(), gpt2_config());
   }
-  for (const char* name : {"a.tiktoken", "a.json", "vocab.json", "tokens", "gpt2.bin"}) {
+  for (const char* name : {"a.json", "vocab.json", "tokens", "gpt2.bin"}) {
     words = pointer(name);
     test.equal(name, message_of([&] { open_tokenizer(folder.file(name), false); }), words);
   }
@@ -468,18 +468,6 @@ Json tokenizer_json(const BytePairTokenizer& tokenizer) {
   return json.set("model", model), json;
 }
 
-std::string base64(std::string_view bytes) {
-  constexpr const char* DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t three = 0;
-    for (size_t k = 0; k < 3; ++k)
-      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0);
-    for (size_t k = 0; k < 4; ++k) out += i + k <= bytes.size() ? DIGITS[three >> (18 - 6 * k) & 63] : '=';
-  }
-  return out;
-}
-
 std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> tokens;
   tokenizer.encode(text, tokens);
@@ -499,19 +487,6 @@ void tokenizers(Test& test) {
   test.equal("tokenizer.json: the end of a text", read->end_of_text(), {500});
   test.equal("in a folder", open_tokenizer(folder.path(), false)->vocab(), 501);
 
-  std::string ranks;
-  for (int32_t i = 0; i < trained->vocab(); ++i) ranks += base64(trained->bytes(i)) + " " + std::to_string(i) + "\n";
-  write_bytes(folder.file("a.tiktoken"), ranks);
-  const auto tiktoken = open_tokenizer(folder.file("a.tiktoken"), false);
-  test.check("tiktoken's: stories", tokens_of(*tiktoken, stories) == tokens_of(*trained, stories));
-
-  // files such as cl100k_base do not state the expression that cuts texts
-  write_bytes(folder.file("b.tiktoken"), ranks + base64(".\n") + " 500\n");
-  test.equal("tiktoken's of another expression", message_of([&] { open_tokenizer(folder.file("b.tiktoken"), false); }),
-             folder.file("b.tiktoken") +
-                 ": token 500, \".Ċ\", reaches over a place where GPT-2 cuts texts: it is of a " +
-                 "tokenizer that cuts them otherwise");
-
   const auto refuse = [&](const std::string& name, const Json& bad, const std::string& words) {
     test.equal(name, message_of([&] { read_tokenizer_json(bad, "t"); }), "t: " + words);
   };
@@ -521,6 +496,9 @@ void tokenizers(Test& test) {
       "tokenizer.json of another expression", Json(json).set("model", crossing),
       "token 501, \"Ċa\", reaches over a place where GPT-2 cuts texts: it is of a tokenizer that cuts them otherwise");
   Json level = Json::object();
+  const Json alone = Json::parse(R"({"id": 7, "content": "'", "single_word": true})", "x");
+  refuse("a word alone", Json(json).set("added_tokens", Json::array().push(alone)),
+         "single_word true is not supported: added tokens are found within words, too");
   refuse("another splitting", Json(json).set("pre_tokenizer", level.set("type", "Metaspace")),
          "pre_tokenizer \"Metaspace\" is not supported: texts are cut as GPT-2's ByteLevel does it");
   level.set("type", "ByteLevel").set("use_regex", false);
@@ -596,11 +574,6 @@ void added_tokens(Test& test) {
   write_bytes(out + "/vocab.json", "");
   test.equal("another tokenizer's file", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
              out + "/vocab.json: of another tokenizer than what is written; remove it, or choose another folder");
-  std::filesystem::create_directory(folder.file("ranks"));
-  write_bytes(folder.file("ranks/some.tiktoken"), "");
-  test.equal("and tiktoken's", message_of([&] { save_as_hugging_face(saved, folder.file("ranks"), Precision::F32); }),
-             folder.file("ranks/some.tiktoken") +
-                 ": of another tokenizer than what is written; remove it, or choose another folder");
   const std::string run = folder.file("run");
   std::filesystem::create_directory(run);
   std::filesystem::copy_file(saved, run + "/model.safetensors");
@@ -716,10 +689,8 @@ void conversions(Test& test) {
   };
   write_bytes(folder.file("model.safetensors.index.json"),
               R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors", "c": "1.safetensors"}})");
-  write_bytes(folder.file("x.tiktoken"), "");
-  for (const char* name :
-       {"config.json", "model.safetensors", "model.safetensors.index.json", "1.safetensors", "2.safetensors",
-        "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "tokenizer.json", "x.tiktoken"})
+  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json", "1.safetensors",
+                           "2.safetensors", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "tokenizer.json"})
     has(files_of_foreign(folder.path()), name);
   for (const char* name :
        {"config.json", "model.safetensors", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"})
@@ -858,14 +829,11 @@ void damage(Test& test) {
     std::string file, path, good;
     uint32_t times;
   };
-  std::string ranks;
-  for (int32_t i = 0; i < trained->vocab(); ++i) ranks += base64(trained->bytes(i)) + " " + std::to_string(i) + "\n";
   const std::vector<Target> targets = {
       {in + "/config.json", in, read_bytes(in + "/config.json"), 2000},
       {in + "/model.safetensors", in, read_bytes(in + "/model.safetensors"), 1500},
       {in + "/tokenizer.json", "", read_bytes(in + "/tokenizer.json"), 500},
-      {folder.file("gpt2.bin"), folder.file("gpt2.bin"), llm_c(3).substr(0, 1100), 1000},
-      {folder.file("a.tiktoken"), "", ranks, 1000}};
+      {folder.file("gpt2.bin"), folder.file("gpt2.bin"), llm_c(3).substr(0, 1100), 1000}};
   for (const Target& target : targets) {
     uint32_t clear = 0, refused = 0;
     for (uint32_t i = 0; i < target.times; ++i) {

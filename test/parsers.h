@@ -97,7 +97,6 @@ inline const std::vector<Parser>& parsers() {
       {"csv", ".csv", read_log},
       {"images", ".bin", [](const std::string& path) { read_images(path, "auto"); }},
       {"tokenizers", ".json", read_tokenizer},
-      {"tiktoken", ".tiktoken", read_tokenizer},
       {"gpt2", ".json", read_gpt2},
       {"configs", ".json", [](const std::string& path) { translate(Json::parse(read_file(path), path), path); }},
       {"models", ".bin", read_model},

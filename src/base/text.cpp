@@ -140,12 +140,6 @@ std::optional<double> parse_number(std::string_view digits) {
 std::optional<int64_t> parse_integer(std::string_view digits) { return parse_whole<int64_t>(digits); }
 std::optional<uint64_t> parse_unsigned(std::string_view digits) { return parse_whole<uint64_t>(digits); }
 
-namespace {
-
-constexpr char32_t NO_CHARACTER = 0xFFFFFFFF;
-
-// Reads a well-formed UTF-8 character and moves `at` past it; if there is none, returns NO_CHARACTER and moves one
-// byte.
 char32_t next_character(std::string_view bytes, size_t& at) {
   const size_t start = at++;
   const auto lead = static_cast<unsigned char>(bytes[start]);
@@ -164,6 +158,8 @@ char32_t next_character(std::string_view bytes, size_t& at) {
   at = start + length;
   return code;
 }
+
+namespace {
 
 // Control characters (C0, DEL, C1), marks that change the direction of text, line ends that only some programs
 // recognize, and what XML forbids.

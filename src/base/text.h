@@ -34,6 +34,10 @@ std::optional<double> parse_number(std::string_view digits);
 std::optional<int64_t> parse_integer(std::string_view digits);
 std::optional<uint64_t> parse_unsigned(std::string_view digits);
 
+// The character that begins at `at`, which is moved behind it; one byte, and NO_CHARACTER, where none does.
+constexpr char32_t NO_CHARACTER = 0xFFFFFFFF;
+char32_t next_character(std::string_view bytes, size_t& at);
+
 // How many bytes, from the first, are well-formed UTF-8 (no overlong forms, no surrogates).
 size_t utf8_prefix(std::string_view bytes);
 inline bool is_utf8(std::string_view bytes) { return utf8_prefix(bytes) == bytes.size(); }

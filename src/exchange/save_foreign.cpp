@@ -78,7 +78,8 @@ Json vocabulary(const BytePairTokenizer& tokenizer, const std::string& origin) {
 Json added_tokens(const BytePairTokenizer& tokenizer) {
   Json list = Json::array();
   for (const AddedToken& added : tokenizer.extras().added) {
-    Json token = Json::object().set("id", added.token).set("content", name_of(tokenizer, added.token));
+    Json token =
+        Json::object().set("id", added.token).set("content", name_of(tokenizer, added.token)).set("single_word", false);
     for (const auto& [key, flag] : ADDED_TOKEN_FLAGS) token.set(key, added.*flag);
     list.push(std::move(token));
   }
@@ -171,10 +172,7 @@ void check_no_checkpoint(const std::string& folder) {
 
 // Throws if the folder has files of another tokenizer, because a reader could prefer them.
 void check_no_other_tokenizer(const std::string& folder, const Files& replaced) {
-  std::vector<std::string> names = tokenizer_file_names();
-  for (const std::string& name : names_in(folder))
-    if (std::filesystem::path(name).extension() == ".tiktoken") names.push_back(name);
-  for (const std::string& name : names)
+  for (const std::string& name : tokenizer_file_names())
     if (!replaced.count(name) && is_there(folder + "/" + name))
       throw Error(folder + "/" + name +
                   ": of another tokenizer than what is written; remove it, or choose another folder");

@@ -1,6 +1,8 @@
 #include "tokenizers/byte_pair_training.h"
 
 #include <algorithm>
+#include <queue>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -8,11 +10,12 @@
 #include "base/text.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/gpt2_split.h"
-#include "tokenizers/pair_table.h"
 
 namespace petroglyph {
 
 namespace {
+
+constexpr uint32_t NONE = UINT32_MAX;
 
 // A merge scans every word that contains its pair from end to end. A longer piece is split into several words, so
 // that the scan stays short.
@@ -31,7 +34,7 @@ class Trainer {
   void train(size_t vocab) {
     while (tokens_.size() < vocab) {
       const uint32_t best = most_frequent();
-      if (best == PairTable::NONE) break;
+      if (best == NONE) break;
       const std::string left = tokens_[static_cast<size_t>(pairs_[best].left)];
       const std::string right = tokens_[static_cast<size_t>(pairs_[best].right)];
       if (known_.count(left + right) > 0) continue;
@@ -62,16 +65,9 @@ class Trainer {
     int64_t count = 0;
     std::vector<uint32_t> words;  // words that contained it at some time; some may no longer contain it
   };
-  struct Proposal {
-    int64_t count;
-    int32_t left, right;
-    uint32_t pair;
-
-    bool operator<(const Proposal& other) const {
-      if (count != other.count) return count < other.count;
-      return left != other.left ? left > other.left : right > other.right;
-    }
-  };
+  // The count, the negative numbers of the left and the right token (at equal counts the older tokens are chosen), and
+  // the pair.
+  using Proposal = std::tuple<int64_t, int32_t, int32_t, uint32_t>;
 
   void add_token(std::string bytes) {
     known_.insert(bytes);
@@ -109,38 +105,32 @@ class Trainer {
   }
 
   void add(int32_t left, int32_t right, size_t word) {
-    uint32_t& number = numbers_.at(left, right);
-    if (number == PairTable::NONE) {
-      number = static_cast<uint32_t>(pairs_.size());
-      pairs_.push_back({left, right, 0, {}});
-    }
-    Pair& pair = pairs_[number];
+    const auto [found, is_new] = numbers_.try_emplace(pair_key(left, right), static_cast<uint32_t>(pairs_.size()));
+    if (is_new) pairs_.push_back({left, right, 0, {}});
+    Pair& pair = pairs_[found->second];
     pair.count += words_[word].count;
     if (pair.words.empty() || pair.words.back() != word) pair.words.push_back(static_cast<uint32_t>(word));
   }
 
   void remove(int32_t left, int32_t right, size_t word) {
-    pairs_[numbers_.find(left, right)].count -= words_[word].count;
+    pairs_[numbers_.at(pair_key(left, right))].count -= words_[word].count;
   }
 
   void propose(uint32_t pair) {
     const Pair& p = pairs_[pair];
-    if (p.count < 2) return;
-    proposals_.push_back({p.count, p.left, p.right, pair});
-    std::push_heap(proposals_.begin(), proposals_.end());
+    if (p.count >= 2) proposals_.push({p.count, -p.left, -p.right, pair});
   }
 
-  // The heap is not updated when a count decreases; an outdated proposal is replaced when it reaches the top. Counts
+  // The queue is not updated when a count decreases; an outdated proposal is replaced when it reaches the top. Counts
   // increase only for pairs with a new token.
   uint32_t most_frequent() {
     while (!proposals_.empty()) {
-      const Proposal best = proposals_.front();
-      std::pop_heap(proposals_.begin(), proposals_.end());
-      proposals_.pop_back();
-      if (best.count == pairs_[best.pair].count) return best.pair;
-      propose(best.pair);
+      const auto [count, left, right, pair] = proposals_.top();
+      proposals_.pop();
+      if (count == pairs_[pair].count) return pair;
+      propose(pair);
     }
-    return PairTable::NONE;
+    return NONE;
   }
 
   // Replaces the pair by the newest token.
@@ -183,9 +173,9 @@ class Trainer {
   std::vector<int32_t> symbols_;
   std::vector<std::string> tokens_, merges_;
   std::unordered_set<std::string> known_;
-  PairTable numbers_;
+  std::unordered_map<uint64_t, uint32_t> numbers_;  // of the pairs
   std::vector<Pair> pairs_;
-  std::vector<Proposal> proposals_;
+  std::priority_queue<Proposal> proposals_;
 };
 
 }  // namespace

@@ -12,13 +12,14 @@ namespace petroglyph {
 
 namespace {
 
-constexpr size_t MOST_TOKENS = size_t(1) << 24;
+constexpr uint32_t NONE = UINT32_MAX;
 
 // Passes on tokens in parts. A text has few distinct words, so each word is merged once. After that, its tokens are
 // copied from its first occurrence in the part.
 class PartEncoder {
  public:
-  PartEncoder(const Merges& merges, const Tokenizer::TakeTokens& take) : merger_(merges), take_(take) {}
+  PartEncoder(const BytePairTokenizer& tokenizer, const Tokenizer::TakeTokens& take)
+      : tokenizer_(tokenizer), take_(take) {}
 
   void add(int32_t token) {
     tokens_.push_back(token);
@@ -58,14 +59,14 @@ class PartEncoder {
     Word& word = words_[std::hash<std::string_view>()(piece) % WORDS];
     if (word.text != piece) {
       word = {piece, tokens_.size(), 0};
-      merger_.append(piece, tokens_);
+      tokenizer_.merge(piece, tokens_);
       word.count = tokens_.size() - word.begin;
       return;
     }
     for (size_t i = 0; i < word.count; ++i) tokens_.push_back(tokens_[word.begin + i]);
   }
 
-  PieceMerger merger_;
+  const BytePairTokenizer& tokenizer_;
   const Tokenizer::TakeTokens& take_;
   std::vector<int32_t> tokens_;
   std::vector<Word> words_ = std::vector<Word>(WORDS);
@@ -77,7 +78,7 @@ class PartEncoder {
 class TextEncoder {
  public:
   TextEncoder(const BytePairTokenizer& tokenizer, Reading reading, const Tokenizer::TakeTokens& take)
-      : extras_(tokenizer.extras()), reading_(reading), out_(tokenizer.merges(), take) {
+      : extras_(tokenizer.extras()), reading_(reading), out_(tokenizer, take) {
     if (reading == Reading::PROMPT || reading == Reading::SPECIAL_PROMPT) begin();
   }
 
@@ -94,12 +95,12 @@ class TextEncoder {
   }
 
   void finish() {
-    if (inside_) end(NONE);
+    if (inside_) end(NO_TOKEN);
     out_.give();
   }
 
  private:
-  static constexpr int32_t NONE = -1;
+  static constexpr int32_t NO_TOKEN = -1;
 
   void begin() {
     if (inside_) return;
@@ -110,7 +111,7 @@ class TextEncoder {
   void end(int32_t token) {
     if (inside_) add_all(extras_.suffix);
     const bool there = inside_ && !extras_.suffix.empty() && extras_.suffix.back() == token;
-    if (token != NONE && !there) out_.add(token);
+    if (token != NO_TOKEN && !there) out_.add(token);
     last_end_ = token;
     inside_ = false;
   }
@@ -124,24 +125,14 @@ class TextEncoder {
   const Reading reading_;
   PartEncoder out_;
   bool inside_ = false;  // whether a text has begun
-  int32_t last_end_ = NONE;
+  int32_t last_end_ = NO_TOKEN;
 };
-
-bool is_word(const Character& character, char first) {
-  return character.kind == CharacterClass::Letter || character.kind == CharacterClass::Number || first == '_';
-}
 
 // The position of the character that ends at `end`, an index after the first byte.
 size_t character_before(std::string_view text, size_t end) {
   size_t at = end - 1;
   while (at > 0 && end - at < 4 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
   return at + character_at(text, at).length == end ? at : end - 1;
-}
-
-bool stands_alone(std::string_view text, size_t begin, size_t end) {
-  const size_t before = begin > 0 ? character_before(text, begin) : 0;
-  return !(begin > 0 && is_word(character_at(text, before), text[before])) &&
-         !(end < text.size() && is_word(character_at(text, end), text[end]));
 }
 
 size_t white_space_begin(std::string_view text, size_t least, size_t end) {
@@ -166,7 +157,6 @@ BytePairTokenizer::BytePairTokenizer(const std::vector<std::string>& tokens, con
                                      const std::vector<std::string>& merges, const std::string& merges_origin,
                                      BytePairExtras extras)
     : extras_(std::move(extras)), special_(tokens.size()), added_(tokens.size()) {
-  if (tokens.size() > MOST_TOKENS) throw Error(tokens_origin + ": more than 16,777,216 tokens");
   std::sort(extras_.added.begin(), extras_.added.end(),
             [](const AddedToken& a, const AddedToken& b) { return a.token < b.token; });
   for (const AddedToken& added : extras_.added) {
@@ -174,21 +164,25 @@ BytePairTokenizer::BytePairTokenizer(const std::vector<std::string>& tokens, con
     added_[static_cast<size_t>(added.token)] = true;
   }
   for (const std::string& token : tokens) add_token(token, tokens_origin);
+  byte_tokens_.fill(-1);
   Numbers numbers;
   number(tokens, tokens_origin, false, numbers);
   number(tokens, tokens_origin, true, numbers);
   for (int byte = 0; byte < 256; ++byte)
-    if (merges_.byte_tokens[static_cast<size_t>(byte)] < 0)
+    if (byte_tokens_[static_cast<size_t>(byte)] < 0)
       throw Error(tokens_origin + text(": has no token for the byte 0x%02X, ", byte) +
                   quoted(spell(std::string(1, static_cast<char>(byte)))));
   for (const std::string& merge : merges)
     if (const char* problem = add_merge(merge, numbers))
-      throw Error(merges_origin + ": merge " + with_commas(static_cast<int64_t>(merges_.list.size()) + 1) + ", " +
+      throw Error(merges_origin + ": merge " + with_commas(static_cast<int64_t>(merges_.size()) + 1) + ", " +
                   quoted(merge) + ", " + problem);
   for (const AddedToken& added : extras_.added)
-    finders_[added.normalized].add(bytes(added.token), static_cast<int32_t>(&added - extras_.added.data()),
-                                   added.special);
-  for (AddedTokenFinder& finder : finders_) finder.finish();
+    by_first_byte_[added.normalized][static_cast<unsigned char>(bytes(added.token)[0])].push_back(added);
+  const auto is_longer = [&](const AddedToken& a, const AddedToken& b) {
+    return bytes(a.token).size() > bytes(b.token).size();
+  };
+  for (auto& pass : by_first_byte_)
+    for (auto& list : pass) std::stable_sort(list.begin(), list.end(), is_longer);
   if (!extras_.end) extras_.end = ends_by_name();
   if (!extras_.begin)
     extras_.begin.emplace(extras_.end->begin(), extras_.end->begin() + (extras_.end->empty() ? 0 : 1));
@@ -213,7 +207,7 @@ void BytePairTokenizer::number(const std::vector<std::string>& tokens, const std
       throw Error(origin + ": token " + with_commas(static_cast<int64_t>(i)) + ", " + quoted(tokens[i]) +
                   ", is listed twice");
     if (is_new && tokens_[i].size() == 1)
-      merges_.byte_tokens[static_cast<unsigned char>(tokens_[i][0])] = static_cast<int32_t>(i);
+      byte_tokens_[static_cast<unsigned char>(tokens_[i][0])] = static_cast<int32_t>(i);
   }
 }
 
@@ -226,7 +220,9 @@ const char* BytePairTokenizer::add_merge(const std::string& merge, const Numbers
   const auto first = numbers.find(left), second = numbers.find(right), result = numbers.find(left + right);
   if (first == numbers.end() || second == numbers.end()) return "names a token that the vocabulary has not";
   if (result == numbers.end()) return "makes a token that the vocabulary has not";
-  return merges_.add(first->second, second->second, result->second) ? nullptr : "is listed twice";
+  if (!ranks_.emplace(pair_key(first->second, second->second), merges_.size()).second) return "is listed twice";
+  merges_.push_back({first->second, second->second, result->second});
+  return nullptr;
 }
 
 // The default end-of-text tokens: <|endoftext|>, or </s> if there is none.
@@ -253,19 +249,51 @@ int64_t BytePairTokenizer::encode_parts(std::string_view text, Reading reading, 
 void BytePairTokenizer::cut_out(std::string_view text, bool with_special,
                                 const std::function<void(std::string_view)>& piece,
                                 const std::function<void(int32_t)>& token, size_t pass) const {
-  if (pass == finders_.size()) return piece(text);
+  if (pass == by_first_byte_.size()) return piece(text);
   size_t done = 0;
-  finders_[pass].find(text, with_special, [&](size_t begin, int32_t number) {
-    const AddedToken& added = extras_.added[static_cast<size_t>(number)];
-    size_t end = begin + bytes(added.token).size();
-    if (added.single_word && !stands_alone(text, begin, end)) return;
-    if (added.lstrip) begin = std::max(done, white_space_begin(text, std::min(done, begin), begin));
-    if (added.rstrip) end = white_space_end(text, std::max(done, end));
+  for (size_t at = 0; at < text.size();) {
+    const AddedToken* const added = added_at(text, at, with_special, pass);
+    size_t begin = at, end = at += added ? bytes(added->token).size() : 1;
+    if (!added) continue;
+    if (added->lstrip) begin = std::max(done, white_space_begin(text, std::min(done, begin), begin));
+    if (added->rstrip) end = white_space_end(text, std::max(done, end));
     if (done < begin) cut_out(text.substr(done, begin - done), with_special, piece, token, pass + 1);
-    if (begin < end) token(added.token);
+    if (begin < end) token(added->token);
     done = end;
-  });
+  }
   if (done < text.size()) cut_out(text.substr(done), with_special, piece, token, pass + 1);
+}
+
+// The longest added token that begins at this position; null if there is none.
+const AddedToken* BytePairTokenizer::added_at(std::string_view text, size_t at, bool with_special, size_t pass) const {
+  for (const AddedToken& added : by_first_byte_[pass][static_cast<unsigned char>(text[at])])
+    if ((with_special || !added.special) && text.compare(at, bytes(added.token).size(), bytes(added.token)) == 0)
+      return &added;
+  return nullptr;
+}
+
+// The index of the merge of two tokens.
+uint32_t BytePairTokenizer::rank(int32_t left, int32_t right) const {
+  const auto found = ranks_.find(pair_key(left, right));
+  return found == ranks_.end() ? NONE : found->second;
+}
+
+void BytePairTokenizer::merge(std::string_view piece, std::vector<int32_t>& out) const {
+  const size_t begin = out.size();
+  for (const char byte : piece) out.push_back(byte_tokens_[static_cast<unsigned char>(byte)]);
+  for (;;) {
+    uint32_t best = NONE;
+    for (size_t i = begin; i + 1 < out.size(); ++i) best = std::min(best, rank(out[i], out[i + 1]));
+    if (best == NONE) return;
+    const Merge& merge = merges_[best];
+    size_t end = begin;
+    for (size_t i = begin; i < out.size(); ++i) {
+      const bool here = i + 1 < out.size() && out[i] == merge.left && out[i + 1] == merge.right;
+      out[end++] = here ? merge.result : out[i];
+      i += here;
+    }
+    out.resize(end);
+  }
 }
 
 std::string BytePairTokenizer::special_in(std::string_view text) const {
@@ -302,8 +330,7 @@ Json BytePairTokenizer::to_json() const {
   list("end", *extras_.end);
   if (extras_.space_before) json.set("space_before", true);
   for (const std::string& token : tokens_) tokens.push(spell(token));
-  for (const Merges::Merge& merge : merges_.list)
-    merges.push(spell(bytes(merge.left)) + " " + spell(bytes(merge.right)));
+  for (const Merge& merge : merges_) merges.push(spell(bytes(merge.left)) + " " + spell(bytes(merge.right)));
   return json.set("tokens", std::move(tokens)).set("merges", std::move(merges));
 }
 

@@ -1,22 +1,45 @@
 // Byte-level byte pair encoding (Sennrich, Haddow and Birch 2016; on bytes: Radford et al. 2019).
 //
-// Added tokens are found in the text first (added_tokens.h). The remaining text is split into pieces (gpt2_split.h).
-// Initially, the tokens of a piece are its bytes. Then the adjacent pair that is earliest in the list of merges is
-// replaced by one token, everywhere in the piece, from left to right. This is repeated until no adjacent pair is in
-// the list. As every byte has a token, every text can be encoded.
+// Added tokens are found in the text first: the first position where one begins, and the longest there. The remaining
+// text is split into pieces (gpt2_split.h). Initially, the tokens of a piece are its bytes. Then the adjacent pair that
+// is earliest in the list of merges is replaced by one token, everywhere in the piece, from left to right. This is
+// repeated until no adjacent pair is in the list. As every byte has a token, every text can be encoded.
 #pragma once
 
 #include <array>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "tokenizers/added_tokens.h"
-#include "tokenizers/merges.h"
 #include "tokenizers/tokenizer.h"
 
 namespace petroglyph {
+
+struct Merge {
+  int32_t left, right, result;
+};
+
+// Two adjacent tokens as the key of a table.
+inline uint64_t pair_key(int32_t left, int32_t right) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+}
+
+// Special tokens, such as <|endoftext|>, and others that were added to a vocabulary, such as GPT-NeoX's runs of spaces.
+struct AddedToken {
+  int32_t token;
+  bool special = false;     // matched only if special tokens are enabled
+  bool lstrip = false;      // includes the white space before it
+  bool rstrip = false;      // includes the white space after it
+  bool normalized = false;  // matched after all tokens that are not normalized, in the remaining text
+};
+
+// The names of the flags in Hugging Face's and in Petroglyph's files.
+constexpr std::pair<const char*, bool AddedToken::*> ADDED_TOKEN_FLAGS[] = {{"special", &AddedToken::special},
+                                                                            {"lstrip", &AddedToken::lstrip},
+                                                                            {"rstrip", &AddedToken::rstrip},
+                                                                            {"normalized", &AddedToken::normalized}};
 
 // Optional parts of a byte pair tokenizer, besides tokens and merges.
 struct BytePairExtras {
@@ -46,11 +69,13 @@ class BytePairTokenizer final : public Tokenizer {
   std::vector<int32_t> end_of_text() const override { return *extras_.end; }
 
   const BytePairExtras& extras() const { return extras_; }
-  const Merges& merges() const { return merges_; }
+  const std::vector<Merge>& merges() const { return merges_; }  // in the order in which they were learned
   bool is_added(int32_t token) const { return added_[static_cast<size_t>(token)]; }
   // Calls `piece` and `token` for the parts of a text, in order.
   void cut_out(std::string_view text, bool with_special, const std::function<void(std::string_view)>& piece,
                const std::function<void(int32_t)>& token, size_t pass = 0) const;
+  // Appends the tokens of one piece.
+  void merge(std::string_view piece, std::vector<int32_t>& out) const;
 
  private:
   using Numbers = std::unordered_map<std::string, int32_t>;  // token spelling → number
@@ -58,12 +83,17 @@ class BytePairTokenizer final : public Tokenizer {
   void number(const std::vector<std::string>& tokens, const std::string& origin, bool added, Numbers& numbers);
   const char* add_merge(const std::string& merge, const Numbers& numbers);
   std::vector<int32_t> ends_by_name() const;
+  uint32_t rank(int32_t left, int32_t right) const;
+  const AddedToken* added_at(std::string_view text, size_t at, bool with_special, size_t pass) const;
 
   BytePairExtras extras_;
   std::vector<std::string> tokens_;  // the bytes of each token
   std::vector<bool> special_, added_;
-  Merges merges_;
-  std::array<AddedTokenFinder, 2> finders_;  // for added tokens that are not normalized, and for those that are
+  std::array<int32_t, 256> byte_tokens_{};
+  std::vector<Merge> merges_;
+  std::unordered_map<uint64_t, uint32_t> ranks_;  // two adjacent tokens → the index of their merge
+  // The added tokens by their first byte, the longest first: those that are not normalized, and those that are.
+  std::array<std::array<std::vector<AddedToken>, 256>, 2> by_first_byte_;
 };
 
 }  // namespace petroglyph

@@ -68,7 +68,7 @@ std::unique_ptr<BytePairTokenizer> build(Draft draft, const std::string& tokens_
     if (draft.tokens[i].empty()) throw Error(tokens_origin + text(": no token has the number %zu", i));
   auto tokenizer = std::make_unique<BytePairTokenizer>(draft.tokens, tokens_origin, draft.merges, merges_origin,
                                                        std::move(draft.extras));
-  for (const Merges::Merge& merge : tokenizer->merges().list) {
+  for (const Merge& merge : tokenizer->merges()) {
     const std::string_view bytes = tokenizer->bytes(merge.result);
     // Incomplete UTF-8 characters cannot be checked. 're, 've and 'll may be merged from these prefixes.
     if (!is_utf8(bytes) || bytes == "'r" || bytes == "'v" || bytes == "'l" || tokenizer->is_added(merge.result))
@@ -105,6 +105,8 @@ Json read_json(const std::string& path) {
 // ---- tokenizer_config.json, special_tokens_map.json: names ----------------------------------------------------------
 
 AddedToken flags_of(const Json& token) {
+  if (is_true(token, "single_word"))
+    throw Unsupported("single_word true is not supported: added tokens are found within words, too");
   AddedToken added{-1};
   for (const auto& [key, flag] : ADDED_TOKEN_FLAGS) added.*flag = is_true(token, key);
   return added;
@@ -345,67 +347,6 @@ std::unique_ptr<BytePairTokenizer> read_two_files(const std::string& folder) {
   return build(std::move(draft), vocab_path, merges_path);
 }
 
-// ---- *.tiktoken -----------------------------------------------------------------------------------------------------
-
-std::string from_base64(std::string_view digits) {
-  constexpr std::string_view DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  uint32_t held = 0;
-  int bits = 0;
-  for (const char digit : digits) {
-    if (digit == '=') break;
-    const size_t value = DIGITS.find(digit);
-    if (value == std::string_view::npos) throw Error("expected base 64, found '" + std::string(1, digit) + "'");
-    held = held << 6 | static_cast<uint32_t>(value);
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes += static_cast<char>(held >> bits & 0xFF);
-  }
-  return bytes;
-}
-
-std::vector<std::string> read_ranks(const std::string& path) {
-  std::vector<std::string> tokens;
-  for (const std::string& line : split(read_regular_file(path), '\n')) {
-    if (trim(line).empty()) continue;
-    const size_t space = line.find(' ');
-    const auto number = space == std::string::npos ? std::nullopt : parse_integer(trim(line.substr(space + 1)));
-    if (!number || *number != static_cast<int64_t>(tokens.size()))
-      throw Error("line " + with_commas(static_cast<int64_t>(tokens.size()) + 1) +
-                  ": expected a token and its number, " + std::to_string(tokens.size()));
-    tokens.push_back(from_base64(line.substr(0, space)));
-    if (tokens.back().size() > 1 << 12)
-      throw Error(text("token %zu has %zu bytes", tokens.size() - 1, tokens.back().size()));
-  }
-  return tokens;
-}
-
-// To find the two parts of a token, its bytes are merged with all pairs of lower rank, the lowest rank first.
-Draft draft_of_ranks(const std::vector<std::string>& tokens) {
-  Draft draft(tokens.size() + 1);
-  Merges merges;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    draft.tokens.push_back(spell(tokens[i]));
-    if (tokens[i].size() == 1) merges.byte_tokens[static_cast<unsigned char>(tokens[i][0])] = static_cast<int32_t>(i);
-  }
-  PieceMerger merger(merges);
-  std::vector<int32_t> parts;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].size() < 2) continue;
-    parts.clear();
-    merger.append(tokens[i], parts);
-    if (parts.size() != 2 || std::min(parts[0], parts[1]) < 0 ||
-        !merges.add(parts[0], parts[1], static_cast<int32_t>(i)))
-      throw Error(text("token %zu is made of no two others", i));
-    draft.merges.push_back(draft.tokens[static_cast<size_t>(parts[0])] + " " +
-                           draft.tokens[static_cast<size_t>(parts[1])]);
-  }
-  // The file has the tokens of texts only; <|endoftext|>, the token between texts, has the next number.
-  draft.add({-1, true}, tokens.size(), std::string(END_OF_TEXT));
-  return draft;
-}
-
 }  // namespace
 
 bool is_tokenizer_json(const Json& json) {
@@ -415,12 +356,6 @@ bool is_tokenizer_json(const Json& json) {
 
 std::unique_ptr<BytePairTokenizer> read_tokenizer_json(const Json& json, const std::string& origin) {
   return read_json_tokenizer(json, origin, {});
-}
-
-bool is_tiktoken_file(const std::string& path) { return std::filesystem::path(path).extension() == ".tiktoken"; }
-
-std::unique_ptr<BytePairTokenizer> read_tiktoken_file(const std::string& path) {
-  return with_origin(path, [&] { return build(draft_of_ranks(read_ranks(path)), path, path); });
 }
 
 const std::vector<std::string>& tokenizer_file_names() {
@@ -436,11 +371,7 @@ std::unique_ptr<BytePairTokenizer> find_tokenizer(const std::string& folder) {
     return read_json_tokenizer(read_json(path), path, Names(folder));
   for (const char* name : {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt"})
     if (has(name)) return read_two_files(folder);  // it reports the missing file
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (is_tiktoken_file(entry.path().string())) files.push_back(entry.path().string());
-  std::sort(files.begin(), files.end());
-  return files.empty() ? nullptr : read_tiktoken_file(files.front());
+  return nullptr;
 }
 
 }  // namespace petroglyph

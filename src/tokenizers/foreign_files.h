@@ -4,14 +4,11 @@
 //                           "added_tokens": […], "pre_tokenizer": {"type": "ByteLevel"}, "post_processor": …}
 //   vocab.json, merges.txt  GPT-2's original names are encoder.json and vocab.bpe: {"!": 0, …}; "#version: 0.2", then a
 //                           merge on each line. Optionally added_tokens.json, {"<|user|>": 50257, …}
-//   *.tiktoken              tiktoken's: on each line a token's bytes in base 64 and its number. It has no
-//                           merges: the number is the rank, and a token's two parts are what the merges of lower rank
-//                           make of its bytes.
 //
 // In a folder, the first of these formats that exists is used. tokenizer_config.json and special_tokens_map.json in
 // the same folder name the end-of-text token and other special tokens. Only GPT-2's splitting of texts is supported;
-// any other requirement of a file is an Error. Some files do not define the splitting. A token that crosses the end
-// of a GPT-2 piece proves another splitting, and is an Error.
+// any other requirement of a file is an Error. vocab.json and merges.txt do not define the splitting. A token that
+// crosses the end of a GPT-2 piece proves another splitting, and is an Error.
 #pragma once
 
 #include <memory>
@@ -25,12 +22,9 @@ namespace petroglyph {
 bool is_tokenizer_json(const Json& json);
 std::unique_ptr<BytePairTokenizer> read_tokenizer_json(const Json& json, const std::string& origin);
 
-bool is_tiktoken_file(const std::string& path);  // by its name
-std::unique_ptr<BytePairTokenizer> read_tiktoken_file(const std::string& path);
-
 // The tokenizer in a folder; null if there is none.
 std::unique_ptr<BytePairTokenizer> find_tokenizer(const std::string& folder);
-// The names of the files that it may read, besides *.tiktoken.
+// The names of the files that it may read.
 const std::vector<std::string>& tokenizer_file_names();
 
 }  // namespace petroglyph

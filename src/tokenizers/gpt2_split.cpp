@@ -1,6 +1,5 @@
 #include "tokenizers/gpt2_split.h"
 
-#include <array>
 #include <vector>
 
 #include "base/text.h"
@@ -30,25 +29,6 @@ std::vector<CharacterClass> classes_of_all() {
     classes[code] = CharacterClass::Space;
   for (size_t code = 0x2000; code <= 0x200A; ++code) classes[code] = CharacterClass::Space;
   return classes;
-}
-
-std::array<CharacterClass, 128> classes_of_ascii() {
-  std::array<CharacterClass, 128> classes{};
-  for (uint32_t code = 0; code < classes.size(); ++code) classes[code] = class_of(code);
-  return classes;
-}
-
-const std::array<CharacterClass, 128> ASCII = classes_of_ascii();
-
-// A character of more than one byte, or a byte outside any character.
-Character beyond_ascii(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned lead = byte(0);
-  const unsigned length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  if (utf8_prefix(text.substr(at, length)) != length) return {CharacterClass::Other, 1};
-  uint32_t code = lead & (0x7Fu >> length);
-  for (unsigned i = 1; i < length; ++i) code = code << 6 | (byte(i) & 0x3F);
-  return {class_of(code), length};
 }
 
 size_t run_end(std::string_view text, size_t at, CharacterClass kind) {
@@ -87,11 +67,12 @@ CharacterClass class_of(uint32_t code) {
   return code < CODES ? CLASSES[code] : CharacterClass::Other;
 }
 
-const char* unicode_version() { return UNICODE_VERSION; }
-
 Character character_at(std::string_view text, size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
-  return lead < 0x80 ? Character{ASCII[lead], 1} : beyond_ascii(text, at);
+  if (lead < 0x80) return {class_of(lead), 1};
+  const size_t begin = at;
+  const char32_t code = next_character(text, at);
+  return {class_of(code), at - begin};
 }
 
 size_t gpt2_piece_end(std::string_view text, size_t at) {

@@ -15,14 +15,14 @@
 
 namespace petroglyph {
 
-// The regular expression's \p{L}, \p{N} and \s (the property White_Space). Unassigned codes are Other.
+// The regular expression's \p{L}, \p{N} and \s (the property White_Space), of the Unicode version of unicode_ranges.h.
+// Unassigned codes are Other.
 enum class CharacterClass : uint8_t { Other, Letter, Number, Space };
 CharacterClass class_of(uint32_t code);
-const char* unicode_version();  // "17.0.0": the version of the tables in unicode_ranges.h
 
 struct Character {
   CharacterClass kind;
-  unsigned length;  // in bytes
+  size_t length;  // in bytes
 };
 
 // The character that begins at `at`, a position within the text.

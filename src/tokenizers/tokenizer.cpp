@@ -128,30 +128,21 @@ std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
   if (auto found = find_tokenizer(folder)) return found;
   if (const std::string run = folder + "/model.safetensors"; std::filesystem::exists(run)) return of_checkpoint(run);
   throw Error("--tokenizer " + folder + ": no tokenizer is in this folder; expected tokenizer.json, vocab.json and " +
-              "merges.txt, encoder.json and vocab.bpe, *.tiktoken or a run's model.safetensors");
-}
-
-// Throws for a file that is only one part of a tokenizer.
-void refuse_half(const std::string& path) {
-  const std::string name = std::filesystem::path(path).filename().string();
-  const std::vector<std::string>& names = tokenizer_file_names();
-  if (name != "tokenizer.json" && std::find(names.begin(), names.end(), name) != names.end())
-    throw Error("--tokenizer " + path + ": is one file of several; expected the folder that they are in");
+              "merges.txt, encoder.json and vocab.bpe, or a run's model.safetensors");
 }
 
 std::unique_ptr<Tokenizer> of_file(const std::string& path) {
-  if (is_tiktoken_file(path)) return read_tiktoken_file(path);
   if (is_safetensors(path)) return of_checkpoint(path);
   const std::string text = read_regular_file(path);
+  const char* const expected = "; expected a tokenizer's file, or the folder of one with several files (--tokenizer)";
   Json json;
   try {
     json = Json::parse(text, path);
   } catch (const Error& error) {
-    refuse_half(path);
-    throw Error(error.what() + std::string("; a tokenizer's file was expected (--tokenizer)"));
+    throw Error(error.what() + std::string(expected));
   }
   if (is_tokenizer_json(json)) return read_tokenizer_json(json, path);
-  if (!json.is(Json::Kind::Object) || !json.find("format")) refuse_half(path);
+  if (!json.is(Json::Kind::Object) || !json.find("format")) throw Error(path + ": has no \"format\"" + expected);
   return tokenizer_from_json(json, path);
 }
 
@@ -172,8 +163,6 @@ std::vector<std::string> files_of_tokenizer(const std::string& name) {
   if (!std::filesystem::is_directory(name)) return {name};
   std::vector<std::string> files = {name + "/model.safetensors"};
   for (const std::string& file : tokenizer_file_names()) files.push_back(name + "/" + file);
-  for (const auto& entry : std::filesystem::directory_iterator(name))
-    if (is_tiktoken_file(entry.path().string())) files.push_back(entry.path().string());
   return files;
 }
 

@@ -30,7 +30,7 @@ void TextSource::declare(Options& options, bool may_move) {
   options
       .add("tokenizer", &tokenizer,
            "auto: ascii where the text is ASCII, else bytes; ascii, bytes, a file of " + called("tokenize") +
-               ", of Hugging Face or tiktoken, a folder with such, or a checkpoint")
+               ", of Hugging Face, a folder with such, or a checkpoint")
       .placeholder("NAME");
   options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
 }

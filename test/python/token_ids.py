@@ -89,7 +89,6 @@ def cases():
     yield one("runs of spaces", ["the     the  x", "  "], vocabulary(), [plain("  "), plain("    ")])
     yield one("white space taken", ["the  <mask> the", "a <x>  the <x> \n<x>"], vocabulary(),
               [special("<mask>", lstrip=True), plain("<x>", rstrip=True), plain("  ")])
-    yield one("words alone", ["ab cab ab7 ab, _ab \u00e9ab ab\u00e9 ab"], vocabulary(), [plain("ab", single_word=True)])
     yield one("normalized ones later", ["abc", "abcabb"], vocabulary(), [plain("ab", normalized=True), plain("bc")])
     yield one("a letter that is a token", ["there x the"], vocabulary(), [special("t"), plain("the")])
     yield one("a token before", ["the the", "a<s>the"], vocabulary(["<s>"]), [special("<s>")], template("<s>", "$A"))
