@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "analysis/lemma1.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -59,15 +60,8 @@ PointClasses classes_of(const Automaton& automaton, const SymbolString& string, 
   std::map<std::vector<int>, int> functions;
   std::vector<std::vector<int>> of_point;
   for (const LayerPoint& p : points) {
-    const SymbolString piece(string.begin() + p.begin, string.begin() + p.end);
-    std::vector<int> function;
-    for (int q = 0; q < automaton.states(); ++q) {
-      int state = q;
-      for (const int32_t symbol : piece) state = automaton.next(state, symbol);
-      function.push_back(state);
-    }
-    functions.emplace(function, 0);
-    of_point.push_back(std::move(function));
+    of_point.push_back(state_map(automaton, {string.begin() + p.begin, string.begin() + p.end}));
+    functions.emplace(of_point.back(), 0);
   }
   PointClasses classes;
   if (functions.size() > most) {

@@ -9,40 +9,40 @@
 // ⌈log₂ T⌉ layers, compose a string of T symbols: a RegularGPT with hand-made weights.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
 #include "tasks/regular_languages.h"
 
 namespace petroglyph {
 
-// (n,n) matrices are stored row by row.
+// (n,n) matrices of 0 and 1 are stored row by row; [A, B] is one behind the other.
 class MatrixProductNetwork {
  public:
-  // Throws Error if n is below 1, or if W1 would have more than 2³¹ entries.
   explicit MatrixProductNetwork(int n);
 
-  int n() const { return n_; }
   const std::vector<int>& first() const { return first_; }    // W1 (2n²,n³) of 0 and 1
   const std::vector<int>& second() const { return second_; }  // W2 (n³,n²)
 
   // relu([A, B] W1 − 1), n³ numbers: number i·n² + j·n + k is A_ik B_kj.
-  std::vector<int> hidden(const std::vector<int>& a, const std::vector<int>& b) const;
-  // hidden(A, B) W2 = AB
-  std::vector<int> multiply(const std::vector<int>& a, const std::vector<int>& b) const;
+  std::vector<int> hidden(const std::vector<int>& both) const;
+  // hidden([A, B]) W2 = AB
+  std::vector<int> multiply(const std::vector<int>& both) const;
 
  private:
-  int n_;
+  size_t n_;
   std::vector<int> first_, second_;
 };
 
-// [Flat(A), Flat(B)], computed by the two heads from a chunk of C = 2 vectors {Flat(A), Flat(B)}.
-std::vector<int> concatenated_by_two_heads(const std::vector<std::vector<int>>& chunk);
+// [A, B], computed by the two heads from a chunk of C = 2 vectors A and B.
+std::vector<int> concatenated_by_two_heads(const std::vector<int>& a, const std::vector<int>& b);
 
+// (states): the state that the string leads to from each state.
+std::vector<int> state_map(const Automaton& automaton, const SymbolString& string);
 // (states,states): row q is 1 at the state that the string leads to from q, and 0 elsewhere.                  (eq. 2)
 std::vector<int> transition_matrix(const Automaton& automaton, const SymbolString& string);
-// The same matrix, computed by layers of two heads and `network` from the matrices of single symbols. Identity
-// matrices pad the first chunk.
+// The same matrix, computed by layers of two heads and `network` from the matrices of single symbols, one or more.
+// Identity matrices pad the first chunk.
 std::vector<int> composed_by_layers(const MatrixProductNetwork& network, const Automaton& automaton,
                                     const SymbolString& string);
 
