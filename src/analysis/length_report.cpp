@@ -1,4 +1,4 @@
-#include "analysis/length_report.h"
+#include "analysis/length_test.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,25 +43,12 @@ void report_probabilities(const std::string& folder, const std::vector<int>& pro
   write_keeping(folder + "/probabilities.csv", csv);
 }
 
-// One row of results.csv.
-std::string row_of(const TestResult& r) {
-  std::string row =
-      text("%s,%llu,%.0f,%.0f,%s,%s", r.task.c_str(), static_cast<unsigned long long>(r.seed), r.from.front(),
-           r.to.back(), number_text(r.mean(), 9).c_str(), number_text(r.lowest(), 9).c_str());
-  for (const std::vector<double>* shares : {&r.members, &r.one_answer})
-    row += "," + (shares->empty() ? "" : cell_text(TestResult::mean_of(*shares)));
-  return row + "," + cell_text(r.same_length) + "\n";
-}
-
-// Printed beside the accuracy: the accuracy at the training length, that of a constant answer, and the fraction of
-// members.
+// Printed beside the accuracy: the accuracy at the training length and that of a constant answer.
 void print_run(const TestResult& r) {
-  const auto seed = static_cast<unsigned long long>(r.seed);
-  std::printf("%-20s %6llu %5.0f to %-5.0f %8.2f %% %14.2f %%", r.task.c_str(), seed, r.from.front(), r.to.back(),
-              100 * r.mean(), 100 * r.lowest());
+  std::printf("%-20s %6llu %5.0f to %-5.0f %8.2f %%", r.task.c_str(), static_cast<unsigned long long>(r.seed),
+              r.from.front(), r.to.back(), 100 * r.mean());
   if (std::isfinite(r.same_length)) std::printf(" %12.2f %%", 100 * r.same_length);
   if (!r.one_answer.empty()) std::printf(" %8.2f %%", 100 * TestResult::mean_of(r.one_answer));
-  if (!r.members.empty() && std::isfinite(r.members[0])) std::printf(" %6.2f %%", 100 * TestResult::mean_of(r.members));
   std::printf("\n");
   for (size_t i = 0; r.from[0] != r.to[0] && i < r.to.size(); ++i)  // windows
     std::printf("%-27s %5.0f to %-5.0f %8.2f %%\n", "", r.from[i], r.to[i], 100 * r.accuracies[i]);
@@ -70,17 +57,19 @@ void print_run(const TestResult& r) {
 }  // namespace
 
 void report_lengths(const std::string& folder, const RegularSettings& s, const std::vector<TestResult>& results) {
-  std::string csv = "task,seed,from,to,accuracy,lowest,members,one_answer,same_length\n";
+  std::string csv = "task,seed,from,to,accuracy,one_answer,same_length\n";
   Figure figure(s.model + ": accuracy on strings longer than those of the training");
   figure.caption(folder);
-  std::printf("\n%-20s %6s %14s %10s %16s %14s %10s %8s\n", "", "seed", "lengths  ", "accuracy", "worst length",
-              "as in training", "one answer", "members");
+  std::printf("\n%-20s %6s %14s %10s %14s %10s\n", "", "seed", "lengths  ", "accuracy", "as in training", "one answer");
   for (const std::vector<TestResult>& runs : by_task(results)) {
     Panel& panel = figure.panel(runs[0].task).x("length (symbols)").y("accuracy").y_range(-0.02, 1.02);
     double sum = 0, best = 0, worst = 1;
     for (const TestResult& r : runs) {
       print_run(r);
-      csv += row_of(r);
+      csv += text("%s,%llu,%.0f,%.0f,%s,%s,%s\n", r.task.c_str(), static_cast<unsigned long long>(r.seed),
+                  r.from.front(), r.to.back(), number_text(r.mean(), 9).c_str(),
+                  r.one_answer.empty() ? "" : cell_text(TestResult::mean_of(r.one_answer)).c_str(),
+                  cell_text(r.same_length).c_str());
       panel.line("seed " + std::to_string(r.seed), r.to, r.accuracies);
       sum += r.mean();
       best = std::max(best, r.mean());

@@ -1,8 +1,6 @@
 #include "analysis/length_test.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 #include <optional>
 
 #include "base/atomic_file.h"
@@ -16,33 +14,22 @@ namespace petroglyph {
 namespace {
 
 // The strings of a test. They depend on the length only, so that all models are tested on the same strings, whatever
-// their seed or number of steps. It also counts the correct answers of each class.
+// their seed or number of steps.
 class TestStrings final : public Task {
  public:
-  TestStrings(const RegularLanguage& language, int length)
-      : language_(language), length_(length), answers_(static_cast<size_t>(language.classes())) {}
+  TestStrings(const RegularLanguage& language, int length) : language_(language), length_(length) {}
 
   Batch batch(uint64_t, uint32_t, uint32_t, int first, int count) const override {
     constexpr uint64_t SEED = 1;
     return language_.batch(SEED, stream_of("test"), static_cast<uint32_t>(length_), first, count);
   }
   double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override {
-    for (const int32_t target : batch.targets)
-      if (target >= 0) answers_[static_cast<size_t>(target)] += 1;
     return language_.accuracy(batch, best);
-  }
-  // The sum over all ranks; each rank has evaluated some of the strings.
-  std::vector<double> answers(Ranks& ranks) const {
-    const std::vector<double> all = ranks.gather(answers_);
-    std::vector<double> sum(answers_.size());
-    for (size_t i = 0; i < all.size(); ++i) sum[i % sum.size()] += all[i];
-    return sum;
   }
 
  private:
   const RegularLanguage& language_;
   int length_;
-  mutable std::vector<double> answers_;  // how many strings have each correct answer
 };
 
 // The test of one trained model, with a progress line.
@@ -63,8 +50,8 @@ class TestOfLengths {
     begin(1 + count + (parity ? static_cast<int64_t>(s_.probabilities.size()) * (count + 1) : 0), "length");
     const int same = session_.language(1, lengths.train, 0.5f, s_.near_misses).evaluated_length();
     result_.same_length = accuracy(same, 0.5f);
-    for (const int length : wanted) add(length, length, accuracy(length, 0.5f, &answers_.emplace_back()));
-    count_answers();
+    for (const int length : wanted) add(length, length, accuracy(length, 0.5f));
+    count_answers(wanted);
     for (size_t p = 0; parity && p < s_.probabilities.size(); ++p) {
       const float ones = static_cast<float>(s_.probabilities[p]) / 100;
       result_.same_by_probability.push_back(accuracy(same, ones));
@@ -72,7 +59,7 @@ class TestOfLengths {
       for (const int length : wanted) sum += accuracy(length, ones);
       result_.longer_by_probability.push_back(sum / static_cast<double>(count));
     }
-    save("length,accuracy,members,one_answer\n");
+    save("length,accuracy,one_answer\n");
     return result_;
   }
 
@@ -88,13 +75,11 @@ class TestOfLengths {
     result_.to.push_back(to);
     result_.accuracies.push_back(accuracy);
   }
-  double accuracy(int length, float ones, std::vector<double>* answers = nullptr) {
+  double accuracy(int length, float ones) {
     if (stopped()) return 0;
     const RegularLanguage language = session_.language(length, length, ones, s_.near_misses);
     const double longer = double(length) / session_.lengths().train;
-    const TestStrings strings(language, length);
-    const double accuracy = session_.run->evaluate(strings, s_.strings, longer).accuracy;
-    if (answers) *answers = strings.answers(ranks_);
+    const double accuracy = session_.run->evaluate(TestStrings(language, length), s_.strings, longer).accuracy;
     if (progress_->due(++done_)) progress_->show(done_, text("length %d  accuracy %.1f %%", length, 100 * accuracy));
     return accuracy;
   }
@@ -102,19 +87,20 @@ class TestOfLengths {
   // Whether any rank has received a signal: all ranks stop together.
   bool stopped() { return stopped_ = stopped_ || ranks_.any(interrupted()); }
 
-  // The fraction of members and the best constant answer, from the correct answers of each length's strings.
-  void count_answers() {
-    if (stopped()) return;
-    const bool membership = session_.language(1, 1).is_membership();
-    std::vector<double> all(answers_[0].size());
-    for (const std::vector<double>& answers : answers_)
-      for (size_t i = 0; i < all.size(); ++i) all[i] += answers[i];
-    const auto likeliest = static_cast<size_t>(std::max_element(all.begin(), all.end()) - all.begin());
-    for (const std::vector<double>& answers : answers_) {
-      const double strings = std::accumulate(answers.begin(), answers.end(), 0.0);
-      result_.members.push_back(membership ? answers[1] / strings : std::numeric_limits<double>::quiet_NaN());
-      result_.one_answer.push_back(answers[likeliest] / strings);
+  // The best constant answer, from the correct answers of each length's strings.
+  void count_answers(const std::vector<int>& lengths) {
+    std::vector<std::vector<double>> counts;  // [class][length]
+    for (const int length : lengths) {
+      const RegularLanguage language = session_.language(length, length, 0.5f, s_.near_misses);
+      counts.resize(static_cast<size_t>(language.classes()));
+      for (std::vector<double>& count : counts) count.push_back(0);
+      for (const int32_t target : TestStrings(language, length).batch(0, 0, 0, 0, s_.strings).targets)
+        if (target >= 0) ++counts[static_cast<size_t>(target)].back();
     }
+    result_.one_answer = *std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+      return TestResult::mean_of(a) < TestResult::mean_of(b);
+    });
+    for (double& answer : result_.one_answer) answer /= s_.strings;
   }
 
   void windows() {
@@ -135,7 +121,7 @@ class TestOfLengths {
     if (stopped() || !ranks_.first()) return;
     for (size_t i = 0; i < result_.to.size(); ++i) {
       csv += text("%.0f,", result_.to[i]) + number_text(result_.accuracies[i], 9);
-      if (!answers_.empty()) csv += "," + cell_text(result_.members[i]) + "," + cell_text(result_.one_answer[i]);
+      if (!result_.one_answer.empty()) csv += "," + cell_text(result_.one_answer[i]);
       csv += "\n";
     }
     write_file_atomically(session_.run->file("test.csv"), csv);
@@ -146,7 +132,6 @@ class TestOfLengths {
   Ranks& ranks_;
   TestResult result_;
   bool stopped_ = false;
-  std::vector<std::vector<double>> answers_;  // [length][class]
   std::optional<Progress> progress_;
   int64_t done_ = 0;
 };

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "analysis/length_report.h"
 #include "analysis/length_test.h"
 #include "base/interrupt.h"
 #include "base/program.h"
