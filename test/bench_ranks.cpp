@@ -91,7 +91,7 @@ void measure(const Row& row, const std::shared_ptr<Ranks>& ranks) {
 
 int main(int argc, char** argv) {
   using namespace petroglyph;
-  return run_ranks("bench_ranks", argc, argv, [&](const std::shared_ptr<Ranks>& ranks) {
+  return run_ranks("bench_ranks", argc, argv, [&](const auto&, const std::shared_ptr<Ranks>& ranks) {
     for (const Row& row : ROWS)
       if (argc < 2 || std::string(row.name).find(argv[1]) != std::string::npos) measure(row, ranks);
     return 0;

@@ -179,12 +179,12 @@ void resumed(Test& test) {
     SmallRun first(make_cpu(1));
     first.steps(0, 5);
     save_checkpoint(path, {"train_copy", "causal_rn", Json::object(), Json::object(), 5, "", Json()}, *first.model,
-                    first.optimizer);
+                    &first.optimizer);
   }
   SmallRun second(make_cpu(2));
   second.model->parameters.initialize(99);
   const SafetensorsFile file(path);
-  load_checkpoint(file, *second.model, second.optimizer);
+  load_checkpoint(file, *second.model, second.optimizer, *second.ops);
   second.steps(read_run_state(file, "train_copy").step, 12);
   test.equal("5 steps, a file, 7 steps", second.fingerprint(), whole.fingerprint());
 }

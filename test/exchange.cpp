@@ -392,7 +392,7 @@ void llm_c_back(Test& test) {
     const auto ops = make_cpu(1);
     state.config.set(key, value);
     const std::string other = folder.file("other.safetensors");
-    save_weights(other, state, *make_model(state.model, state.config, *ops));
+    save_checkpoint(other, state, *make_model(state.model, state.config, *ops));
     test.equal(key, message_of([&] { save_as_llm_c(other, out, Precision::F32); }), other + ": config: " + words);
   };
   refuse("gelu", "erf", "gelu \"erf\" cannot be expressed by llm.c, which has \"tanh\"");
@@ -583,10 +583,10 @@ void added_tokens(Test& test) {
   foreign.tokenizer = read_tokenizer_json(json.set("added_tokens", Json(list).push(twice)), "t");
   foreign.translation.config.set("vocab", 305);
   const auto ops = make_cpu(1);
-  save_weights(saved,
-               {"convert", "transformer", foreign.translation.config, Json::object(), 0, "",
-                Json::object().set("tokenizer", foreign.tokenizer->to_json())},
-               *make_model("transformer", foreign.translation.config, *ops));
+  save_checkpoint(saved,
+                  {"convert", "transformer", foreign.translation.config, Json::object(), 0, "",
+                   Json::object().set("tokenizer", foreign.tokenizer->to_json())},
+                  *make_model("transformer", foreign.translation.config, *ops));
   test.equal("two tokens of one spelling", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
              saved + ": tokens 300 and 304 are both \"<|endoftext|>\", which tokenizer.json cannot express");
 }

@@ -148,8 +148,6 @@ struct OneOfTwo final : Ranks {
   void gather(void*, const void*, size_t) override {}
   void broadcast(void*, size_t) override {}
   void swap(int, const void*, size_t, void*, size_t) override {}
-  bool reaches_gpu() const override { return false; }
-  bool all_fail() override { return true; }
   void abandon(int status) override { std::exit(status); }
 
  private:

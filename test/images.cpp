@@ -278,11 +278,11 @@ class Program : ProgramChecks {
     expect(shell, "an empty name", "--data a.bin,, --test a.bin", 2, "--data a.bin,,: an empty name");
     expect(shell, "an empty name of a test", "--data a.bin --test ,a.bin", 2, "--test ,a.bin: an empty name");
     expect(shell, "half a record", "--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number");
-    expect(shell, "few test images", "--data a.bin --test a.bin", 2, "--eval-samples 320: --test has 3 images");
     expect(shell, "positions", "--model transformer --position none", 2, "--position none: models of images have");
     expect(shell, "flipped shapes", "--flip", 2, "--flip and --crop are for --data");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
     const std::string one = "--data a.bin --test a.bin --steps 0 --eval-samples 1 --batch 1 --maps 0 ";
+    expect(shell, "few test images", one + "--eval-samples 320", 0, "accuracy on 3 test images");
     expect(shell, "the papers' tiny model", one + "--preset tiny", 0, "1,331,712 without embeddings");
     expect(shell, "its Transformer", one + "--preset tiny --model transformer", 0, "5,329,152 without embeddings");
   }
@@ -371,8 +371,7 @@ class Program : ProgramChecks {
     test_.equal("which are those of the file alone", seen, "0000111000");
     shell.run("--name shapes" + TINY);
     const std::string shapes = "runs/shapes/model.safetensors";
-    expect(shell, "as many classes", "--name c --init " + shapes + " " + ten + "--steps 0", 0,
-           shapes + " is for as many other classes: the readout starts from theirs");
+    expect(shell, "as many classes", "--name c --init " + shapes + " " + ten + "--steps 0", 0, "saved runs/c");
     test_.check("the same head", SafetensorsFile(shell.file("runs/c/model.safetensors")).read<real>("head.weight") ==
                                      SafetensorsFile(shell.file(shapes)).read<real>("head.weight"));
     const SafetensorsFile before(shell.file("runs/a/model.safetensors")), after(shell.file("runs/b/model.safetensors"));

@@ -1,4 +1,4 @@
-// Storms: runs that are killed at random moments, processes that meet in one folder, parents that are killed while
+// Storms: runs that are killed at random moments, processes that meet in one folder, experiments that are killed while
 // their children run. The result of every run is bit-identical to an undisturbed one.
 //
 //   storm [--kills N] [--rounds N] [--seed N]     make storm: long; make test: a minute's part
@@ -39,7 +39,6 @@ const std::string SIZES =
 // The disturbed command. Its folder is runs/a, or that of the experiment.
 struct Scenario {
   std::string name, program, words;
-  bool study = false;    // starts processes of its own
   bool several = false;  // several runs: the same command continues them
 };
 
@@ -48,16 +47,15 @@ std::vector<Scenario> scenarios() {
       {"copy", "train_copy", "--model rnn --hidden 8 --length 3 --steps 40 --stop-at 2" + SIZES},
       {"comparison", "train_copy",
        "--compare rnn:hidden=8,transformer --layers 1 --length 3 --steps 20 --stop-at 2 --evaluate-lengths 2" + SIZES,
-       false, true},
+       true},
       {"text", "train_text", "--data ../text --model rnn --hidden 8 --context 8 --sample-length 0 --steps 40" + SIZES},
       {"regular", "train_regular",
-       "--seeds 1,2 --model rnn --train-length 6 --test-from 7 --test-to 9 --test-strings 4 --steps 20" + SIZES, false,
-       true},
+       "--seeds 1,2 --model rnn --train-length 6 --test-from 7 --test-to 9 --test-strings 4 --steps 20" + SIZES, true},
       {"study", "scaling",
        "--budgets 4e6 --widths 4,8,16 --models mlp_lm --context 4 --embedding 4 --heads 1 --batch 8 --eval-samples 8 "
-       "--data ../text --threads 1 --save-every 1 --processes 2 --device cpu",
-       true, true},
-      {"experiment", "", "", true, true}};
+       "--data ../text --threads 1 --save-every 1 --device cpu",
+       true},
+      {"experiment", "", "", true}};
 }
 
 // Two commands of another program; the second one needs the first one's folder.
@@ -98,7 +96,6 @@ class Place {
   bool is_locked() const { return said().find(" is at work in this folder") != std::string::npos; }
   void clear() const { std::filesystem::remove_all(folder_ + "/runs"); }
   const std::string& folder() const { return folder_; }
-  bool is_study() const { return scenario_.study; }
 
   // Opens whatever lies there as a reader would; the number of files, or an Error.
   size_t read_all() const {

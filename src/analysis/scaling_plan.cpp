@@ -70,7 +70,7 @@ void ScalingSettings::declare(Options& options) {
               "dct: of every head; the windows grow from that many tokens to the context");
   options.section("Text");
   text.declare(options);
-  study.declare(options);
+  run.declare_common(options);
   options.only_with("budgets", "what", {"compute"});
   options.only_with("widths", "what", {"compute", "context"});
   options.only_with("tokens", "what", {"context", "dct"});
@@ -166,8 +166,8 @@ const Task& ScalingPlan::task(int context, Targets targets) {
   std::unique_ptr<LanguageModeling>& task = tasks_[{context, targets}];
   if (!task)
     task = std::make_unique<LanguageModeling>(text_.training, settings_.text.name(), text_.validation,
-                                              settings_.text.validation_name(), context,
-                                              settings_.study.run.samples_a_step(), targets);
+                                              settings_.text.validation_name(), context, settings_.run.samples_a_step(),
+                                              targets);
   return *task;
 }
 
@@ -177,8 +177,7 @@ void ScalingPlan::add(StudyRun run, const std::string& key, int context, Targets
   run.task = &task(context, targets);
   run.parameters = counter_.count(run.model, run.config, key, static_cast<int64_t>(run.setting));
   if (run.tokens == 0) run.tokens = run.budget / (6 * static_cast<double>(run.parameters));
-  const double a_step =
-      static_cast<double>(settings_.study.run.samples_a_step()) * (targets == Targets::ALL ? context : 1);
+  const double a_step = static_cast<double>(settings_.run.samples_a_step()) * (targets == Targets::ALL ? context : 1);
   const double steps = std::round(run.tokens / a_step);
   constexpr double MOST = 2147483647;
   if (steps < 1 || steps > MOST)

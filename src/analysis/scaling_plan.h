@@ -17,7 +17,7 @@ namespace petroglyph {
 struct ScalingSettings {
   std::string what = "compute", preset = "quick", models;
   TextSource text;
-  StudySettings study;
+  RunSettings run;  // what all runs share
   bool list = false;
   int context = 1, embedding = 0, heads = 1, frequencies = 4;
   std::vector<double> budgets, tokens;
@@ -34,7 +34,6 @@ class ScalingPlan {
   explicit ScalingPlan(const ScalingSettings& settings);
 
   std::vector<StudyRun>& runs() { return runs_; }
-  std::string checksum_of_samples() const { return checksum_of(text_); }
   // Prints the number of runs, the folder and the range of sizes.
   void print_summary(const std::string& folder) const;
   void print_runs() const;

@@ -424,13 +424,6 @@ void Options::restore(const Json& json, const std::string& origin, bool same) {
   }
 }
 
-void Options::adopt(const std::string& name, const Json& value, const std::string& where) {
-  Option* const option = find(name);
-  if (option == nullptr) return;
-  const std::string word = restored_text(value, name, where);
-  if (!option->assign_(word)) throw Error(where + " " + word + ": expected " + option->expected_);
-}
-
 // ---- Options of several programs ------------------------------------------------------------------------------------
 
 void declare_force(Options& options, bool* force) {

@@ -111,9 +111,6 @@ class Options {
   // option that the file lacks had its default. origin: the file, which opens messages.
   Json to_json() const;
   void restore(const Json& saved, const std::string& origin, bool same = false);
-  // Sets an option, if there is one, to a value from a file; throws an Error that begins with `where` for a value out
-  // of range.
-  void adopt(const std::string& name, const Json& value, const std::string& where);
 
  private:
   struct Positional {

@@ -214,7 +214,7 @@ int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from,
   if (t.classes.is(Json::Kind::Array)) state.data.set("classes", t.classes);
   const auto ops = make_cpu(0);
   const auto model = load_foreign(foreign, *ops);
-  save_weights(path, state, *model);
+  save_checkpoint(path, state, *model);
   return model->parameters.size();
 }
 

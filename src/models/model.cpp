@@ -98,10 +98,8 @@ int64_t Parameters::size_of_layers() const {
   return size;
 }
 
-void Parameters::upload(const Parameter& parameter, const std::vector<real>& values) { upload(parameter, 0, values); }
-
-void Parameters::upload(const Parameter& parameter, int64_t first, const std::vector<real>& values) {
-  ops_->upload(parameter.value + first, values.data(), values.size() * sizeof(real));
+void Parameters::upload(const Parameter& parameter, const std::vector<real>& values) {
+  ops_->upload(parameter.value, values.data(), values.size() * sizeof(real));
 }
 
 std::unique_ptr<Decoder> Model::decoder(int batch, int capacity) {

@@ -76,8 +76,6 @@ class Parameters {
   // All values, in the layout of values(): each parameter from parameter.begin on, zeros between them.
   void upload_all(const std::vector<real>& values) { values_.upload(values); }
   void upload(const Parameter& parameter, const std::vector<real>& values);
-  // Elements of one parameter, from `first` on.
-  void upload(const Parameter& parameter, int64_t first, const std::vector<real>& values);
 
  private:
   std::deque<Parameter> list_;

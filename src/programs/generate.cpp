@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -25,7 +23,7 @@ namespace petroglyph {
 namespace {
 
 struct GenerateSettings {
-  std::string checkpoint, prompt, prompt_file;
+  std::string checkpoint, prompt;
   TextWriting how;
   std::string device = "auto", window = "half";
   int threads = 0;
@@ -37,7 +35,6 @@ struct GenerateSettings {
                        "best.safetensors there has the lowest evaluated loss");
     options.section("Text");
     options.add("prompt", &prompt, "text that the model continues; default: a new line");
-    options.add("prompt-file", &prompt_file, "the same from a file; -: from the standard input").placeholder("FILE");
     options.add("special", &how.special, "special tokens in a prompt, such as <|endoftext|>, are one token each");
     options.add("interactive", &interactive, "reads prompts, one a line; the model continues all text so far");
     options.add("length", &how.length, 0, 1 << 30, "tokens to write; fewer where the text ends first");
@@ -54,17 +51,6 @@ struct GenerateSettings {
     declare_device(options, &device, &threads);
     options.add("quiet", &how.quiet, "prints the text only");
   }
-
-  std::string text_to_continue() const {
-    std::string words = prompt;
-    if (prompt_file == "-") {
-      words = {std::istreambuf_iterator<char>(std::cin), {}};
-      check_standard_input();
-    } else if (!prompt_file.empty()) {
-      words = read_file(prompt_file);
-    }
-    return words.empty() ? "\n" : words;
-  }
 };
 
 // Returns freed memory to the system. Without it, glibc keeps the memory that parsing a vocabulary used, because it
@@ -80,8 +66,8 @@ int generate(int argc, char** argv) {
   Options options("generate", "Continues a text with a model that train_text trained or convert made.");
   settings.declare(options);
   options.parse(argc, argv);
-  if (!settings.prompt.empty() + !settings.prompt_file.empty() + settings.interactive > 1)
-    throw UsageError("--prompt, --prompt-file and --interactive: expected one of them");
+  if (options.given("prompt") && settings.interactive)
+    throw UsageError("--prompt and --interactive: expected one of them");
   if (settings.interactive && options.given("samples"))
     throw UsageError("--samples " + options.value("samples") + ": does nothing with --interactive");
   for (const char* const drawn : {"top-k", "top-p", "seed", "samples"})
@@ -105,12 +91,8 @@ int generate(int argc, char** argv) {
   if (settings.interactive) {
     ops->run([&] { writer.converse(); });
   } else {
-    const std::string prompt = settings.text_to_continue();
     guard.emplace();
-    const std::string from = settings.prompt_file.empty()  ? "--prompt"
-                             : settings.prompt_file == "-" ? "the standard input"
-                                                           : settings.prompt_file;
-    ops->run([&] { writer.continue_prompt(prompt, from); });
+    ops->run([&] { writer.continue_prompt(settings.prompt.empty() ? "\n" : settings.prompt, "--prompt"); });
   }
   if (!settings.how.quiet)
     std::fprintf(stderr, "%s in %.1f s, %.0f tokens/s; %s at step %s, %s\n", counted(writer.written(), "token").c_str(),

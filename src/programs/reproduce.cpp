@@ -12,9 +12,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/options.h"
-#include "base/program.h"
-#include "base/text.h"
-#include "base/version.h"
+#include "programs/subcommands.h"
 #include "reproduction/report.h"
 #include "reproduction/run_experiment.h"
 
@@ -119,28 +117,20 @@ int report(const std::vector<std::string>& words) {
   return 0;
 }
 
-const char* const HELP =
-    "Usage: reproduce SUBCOMMAND [options]\n"
-    "Repeats the papers' experiments and shows their numbers beside ours; `reproduce SUBCOMMAND --help` lists the "
-    "options.\n\n"
-    "  list      which figures and tables there are, how long they take, their commands\n"
-    "  run       runs some or all of them, and resumes what was stopped\n"
-    "  report    writes RESULTS.md and a page for each experiment\n";
-
-int reproduce(int argc, char** argv) {
-  const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
-  const std::string name = argc > 1 ? argv[1] : "--help";
-  if (name == "--help" || name == "-h") return std::fputs(HELP, stdout), 0;
-  if (name == "--version") return std::puts(version().c_str()), 0;
-  if (name == "list") return list(words);
-  if (name == "run") return run(words, std::filesystem::absolute(argv[0]).parent_path().string());
-  if (name == "report") return report(words);
-  throw UsageError("unknown subcommand " + name + ", expected one of list, run, report");
-}
-
 }  // namespace
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("reproduce", [&] { return petroglyph::reproduce(argc, argv); });
+  using namespace petroglyph;
+  const std::vector<Subcommand> subcommands = {
+      {"list", "which figures and tables there are, how long they take, their commands", list},
+      {"run", "runs some or all of them, and resumes what was stopped",
+       [&](const std::vector<std::string>& words) {
+         return run(words, std::filesystem::absolute(argv[0]).parent_path().string());
+       }},
+      {"report", "writes RESULTS.md and a page for each experiment", report}};
+  return run_program("reproduce", [&] {
+    return run_subcommand("reproduce", "Repeats the papers' experiments and shows their numbers beside ours.",
+                          subcommands, argc, argv);
+  });
 }

@@ -23,9 +23,9 @@
 namespace petroglyph {
 namespace {
 
-int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
+int scaling(const std::vector<std::string>& words, const std::shared_ptr<Ranks>& ranks) {
   ScalingSettings settings;
-  RunSettings& run = settings.study.run;
+  RunSettings& run = settings.run;
   run.program = "scaling";
   run.ranks = ranks;
   run.rate.floor = 1e-5;
@@ -34,7 +34,7 @@ int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   Options options("scaling", "Trains families of models, and fits how the loss falls with compute, context and depth.");
   settings.declare(options);
   settings.apply_preset(options);  // the defaults in --help
-  options.parse(argc, argv);
+  options.parse(words);
   settings.apply_preset(options);
   options.refuse_without_effect();
   settings.text.check(options);
@@ -42,16 +42,12 @@ int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   const std::string name = name_of_runs(run, "scaling");
   plan.print_summary("runs/" + name);
   if (settings.list) return plan.print_runs(), 0;
-  Study study(settings.study, name, plan.checksum_of_samples());
-  if (!study.train(plan.runs())) return interrupted_runs(name);
-  if (ranks->first()) report_scaling(study.folder(), settings.what, plan.runs());
+  if (!train_study(run, name, plan.runs())) return interrupted_runs(name);
+  if (ranks->first()) report_scaling("runs/" + name, settings.what, plan.runs());
   return 0;
 }
 
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) {
-  return petroglyph::run_ranks("scaling", argc, argv,
-                               [&](const auto& ranks) { return petroglyph::scaling(argc, argv, ranks); });
-}
+int main(int argc, char** argv) { return petroglyph::run_ranks("scaling", argc, argv, petroglyph::scaling); }

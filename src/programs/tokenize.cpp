@@ -95,19 +95,14 @@ void encode(const Settings& settings, const Tokenizer& tokenizer) {
     const MappedFile file(path);
     const std::string_view bytes = file.text();
     int64_t count = 0;
-    double seconds = -steady_seconds();  // without the time for writing shards
     const int64_t replaced = tokenizer.encode_parts(bytes, Reading::DOCUMENTS, [&](const std::vector<int32_t>& tokens) {
       count += static_cast<int64_t>(tokens.size());
-      seconds += steady_seconds();
       shards.add(tokens);
-      seconds -= steady_seconds();
     });
-    seconds += steady_seconds();
     const auto size = static_cast<double>(bytes.size());
-    std::printf("%s: %s, %s (%s), %.2f bytes each, %.0f MB/s", in_one_line(path).c_str(),
+    std::printf("%s: %s, %s (%s), %.2f bytes each", in_one_line(path).c_str(),
                 counted(static_cast<int64_t>(bytes.size()), "byte").c_str(), counted(count, "token").c_str(),
-                tokenizer.name().c_str(), count > 0 ? size / static_cast<double>(count) : 0.0,
-                seconds > 0 ? size / seconds * 1e-6 : 0.0);
+                tokenizer.name().c_str(), count > 0 ? size / static_cast<double>(count) : 0.0);
     if (replaced > 0) std::printf("; %s replaced", counted(replaced, "character").c_str());
     std::printf("\n");
   }

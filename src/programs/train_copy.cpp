@@ -17,37 +17,11 @@
 namespace petroglyph {
 namespace {
 
-struct CopySettings {
-  int length = 32;           // letters in a string
-  std::vector<int> lengths;  // at which the trained model is evaluated
-  std::string compare;
-
-  void declare(Options& options) {
-    options.section("Task");
-    options.add("length", &length, 1, 1 << 16, "letters in a string");
-    options.add("evaluate-lengths", &lengths, 1, 1 << 16,
-                "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
-    options
-        .add("compare", &compare,
-             "trains variants in turn on the same samples: models or options, as in "
-             "causal_rn,transformer:position=alibi")
-        .placeholder("LIST")
-        .always()
-        .not_saved();
-  }
-
-  // The context for the longest of all strings. Positions beyond the training length keep their initial values.
-  int context() const {
-    int longest = length;
-    for (const int other : lengths) longest = std::max(longest, other);
-    return Copying(longest).context();
-  }
-};
-
 // One run and all its settings, which come from the words of a command line.
 struct Session {
   Options options{"train_copy", "Trains a sequence model to copy random strings of letters, then shows it copying."};
-  CopySettings copy;
+  int length = 32;           // letters in a string
+  std::vector<int> lengths;  // at which the trained model is evaluated
   ModelOptions model;
   RunSettings settings;
   std::optional<Copying> task;
@@ -55,7 +29,11 @@ struct Session {
 
   explicit Session(const std::vector<std::string>& words) {
     settings.program = "train_copy";
-    copy.declare(options);
+    options.section("Task");
+    options.add("length", &length, 1, 1 << 16, "letters in a string");
+    options.add("evaluate-lengths", &lengths, 1, 1 << 16,
+                "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
+    declare_compare(options, settings, "causal_rn,transformer:position=alibi");
     model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn"});
     settings.declare(options);
     options.parse(words);
@@ -64,23 +42,20 @@ struct Session {
 
   void prepare() {
     run.emplace(settings, options, "copy");
-    task.emplace(copy.length);
-    run->prepare(model.model, model.config(task->vocab(), copy.context()), *task);
+    task.emplace(length);
+    // The context for the longest of all strings. Positions beyond the training length keep their initial values.
+    const int longest = lengths.empty() ? length : std::max(length, *std::max_element(lengths.begin(), lengths.end()));
+    run->prepare(model.model, model.config(task->vocab(), Copying(longest).context()), *task);
   }
 
   void show();
-  const std::string& compared() const { return copy.compare; }
   LengthTable length_table() {
-    Progress progress(0, static_cast<int64_t>(copy.lengths.size()), after_a_while(settings.quiet, "length"));
-    int64_t done = 0;
-    const std::vector<double> accuracy = at_lengths(copy.lengths, [&](int length) {
-      const double found = run->evaluate(Copying(length), settings.eval_samples).accuracy;
-      progress.show(++done, text("accuracy %.1f %% at %d", 100 * found, length));
-      return found;
+    const std::vector<double> accuracy = at_lengths(lengths, settings.quiet, [&](int length) {
+      return run->evaluate(Copying(length), settings.eval_samples).accuracy;
     });
-    return {title(), "accuracy", "letters", true, copy.lengths, {model.model}, {accuracy}, run->chance()};
+    return {title(), "accuracy", "letters", true, lengths, {model.model}, {accuracy}, run->chance()};
   }
-  std::string title() const { return "Copying " + counted(copy.length, "letter"); }
+  std::string title() const { return "Copying " + counted(length, "letter"); }
 };
 
 // Reads new strings up to SEP and decodes greedily: the likeliest token is the answer and the next input.
@@ -126,7 +101,7 @@ void show_copying(Run& run, const Copying& task, int count, int shown) {
 
 void Session::show() {
   if (settings.ranks->first()) show_copying(*run, *task, 64, settings.quiet ? 0 : 4);
-  if (copy.lengths.empty()) return;
+  if (lengths.empty()) return;
   const LengthTable table = length_table();
   run->check_folder();
   if (settings.ranks->first()) write_lengths(run->folder(), table);
@@ -135,10 +110,4 @@ void Session::show() {
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) {
-  return petroglyph::run_ranks("train_copy", argc, argv, [&](const auto& ranks) {
-    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-    petroglyph::Session session(words);
-    return petroglyph::train_or_compare(words, session, ranks);
-  });
-}
+int main(int argc, char** argv) { return petroglyph::run_session<petroglyph::Session>("train_copy", argc, argv); }

@@ -34,12 +34,23 @@ const std::map<std::string, std::string> PRESETS = {
     {"base", "width=768 hidden=3072 layers=12 heads=12 batch=320 lr=5e-4 steps=15632 warmup=50"},
 };
 
-struct ImageSettings {
-  std::string preset = "quick", data, test, format = "auto", compare;
+// One run and all its settings, which come from the words of a command line.
+struct Session {
+  Options options{"train_image", "Trains a model to classify images, then shows where it looks."};
+  std::string preset = "quick", data, test, format = "auto";
   Augmentation augmentation;
   int maps = 12;
+  ModelOptions model;
+  RunSettings settings;
+  std::unique_ptr<Images> task;
+  int test_images = 1000;
+  std::optional<Run> run;
 
-  void declare(Options& options) {
+  explicit Session(const std::vector<std::string>& words) {
+    settings.program = "train_image";
+    settings.stop_at = 2;
+    settings.eval_every = 50;
+    model.model = "birn_image";
     options.section("Task");
     options.add(
         "preset", &preset, {"quick", "tiny", "base"},
@@ -53,42 +64,15 @@ struct ImageSettings {
     options.add("flip", &augmentation.flip, "training images are mirrored, every other time");
     options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are shifted by up to this many pixels");
     options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").always().not_saved();
-    options
-        .add("compare", &compare,
-             "trains variants in turn on the same images: models or options, as in birn_image,transformer:heads=2")
-        .placeholder("LIST")
-        .always()
-        .not_saved();
-  }
-};
-
-// One run and all its settings, which come from the words of a command line.
-struct Session {
-  Options options{"train_image", "Trains a model to classify images, then shows where it looks."};
-  ImageSettings image;
-  ModelOptions model;
-  RunSettings settings;
-  std::unique_ptr<Images> task;
-  int test_images = 1000;
-  std::optional<Run> run;
-
-  explicit Session(const std::vector<std::string>& words) {
-    settings.program = "train_image";
-    settings.stop_at = 2;
-    settings.eval_every = 50;
-    model.model = "birn_image";
-    image.declare(options);
+    declare_compare(options, settings, "birn_image,transformer:heads=2");
     model.declare(options, {"birn_image", "transformer", "linear_transformer", "relation_network", "deep_sets"});
     settings.declare(options);
-    options.set_defaults(PRESETS.at(image.preset) + " heads=1");  // the defaults in --help
+    options.set_defaults(PRESETS.at(preset) + " heads=1");  // the defaults in --help
     options.parse(words);
-    options.set_defaults(PRESETS.at(image.preset));
+    options.set_defaults(PRESETS.at(preset));
     if (!model.is_transformer()) options.set_defaults("heads=1");
     model.set_defaults();
-    if (model.model != "deep_sets" || settings.resume) return;
-    if (!options.given("activation")) model.activation = "relu";
-    if (model.activation != "relu" && model.activation != "gelu")
-      throw UsageError("--activation " + model.activation + ": deep_sets has relu and gelu");
+    if (model.model == "deep_sets") options.set_defaults("activation=relu");
   }
 
   void prepare() {
@@ -118,21 +102,19 @@ struct Session {
     confusion.save(run->folder(), model.model + ": " + settings.name);
     std::printf("accuracy on %s test images: %.2f %%, loss %.4f\n", with_commas(test_images).c_str(),
                 100 * answers.accuracy(), answers.loss);
-    const bool maps = image.maps > 0 && has_maps();
-    if (maps) save_maps();
+    const bool mapped = maps > 0 && has_maps();
+    if (mapped) save_maps();
     if (!settings.quiet)
       std::printf("saved %s (confusion.csv, confusion.svg%s)\n", run->folder().c_str(),
-                  maps ? ", heatmaps.svg: where it looks" : "");
+                  mapped ? ", heatmaps.svg: where it looks" : "");
   }
-
-  const std::string& compared() const { return image.compare; }
 
   // For --compare: called when a run is finished.
   LengthTable length_table() {
     show();
     return {title(), "accuracy", "pixels", true, {}, {model.model}, {{}}};
   }
-  std::string title() const { return image.data.empty() ? "Drawn shapes" : "Images"; }
+  std::string title() const { return data.empty() ? "Drawn shapes" : "Images"; }
 
  private:
   // Models that compute one vector for a whole set have no position that the answer is read from, so they have no
@@ -140,29 +122,26 @@ struct Session {
   bool has_maps() const { return model.model != "relation_network" && model.model != "deep_sets"; }
 
   std::unique_ptr<Images> make_task() {
-    if (image.data.empty() != image.test.empty())
-      throw UsageError(image.data.empty() ? "--test without --data: expected training images too"
-                                          : "--data without --test: expected images that no training sees");
-    if (image.data.empty()) {
-      if (options.given("format")) throw UsageError("--format " + image.format + ": does nothing without --data");
-      if (image.augmentation.flip || image.augmentation.crop > 0)
+    if (data.empty() != test.empty())
+      throw UsageError(data.empty() ? "--test without --data: expected training images too"
+                                    : "--data without --test: expected images that no training sees");
+    if (data.empty()) {
+      if (options.given("format")) throw UsageError("--format " + format + ": does nothing without --data");
+      if (augmentation.flip || augmentation.crop > 0)
         throw UsageError("--flip and --crop are for --data: drawn shapes are new each time");
       return std::make_unique<Shapes>();
     }
-    ImageFiles training(image_paths("data", image.data), image.format);
-    ImageFiles test(image_paths("test", image.test), image.format);
+    ImageFiles training(image_paths("data", data), format);
+    ImageFiles tested(image_paths("test", test), format);
     const int64_t step_size = static_cast<int64_t>(settings.batch) * settings.accumulate;
-    auto files = std::make_unique<FileImages>(std::move(training), std::move(test), step_size, image.augmentation);
-    if (settings.eval_samples > files->test_size())
-      throw UsageError(text("--eval-samples %d: --test has %s", settings.eval_samples,
-                            counted(files->test_size(), "image").c_str()));
+    auto files = std::make_unique<FileImages>(std::move(training), std::move(tested), step_size, augmentation);
     test_images = static_cast<int>(std::min<int64_t>(files->test_size(), 1 << 24));
     return files;
   }
 
   void save_maps() {
     std::vector<Picture> pictures;
-    for (int i = 0; i < std::min(image.maps, test_images); ++i)
+    for (int i = 0; i < std::min(maps, test_images); ++i)
       pictures.push_back(task->picture(run->seed(), stream_of("test"), 0, i));
     write_file_atomically(run->file("heatmaps.svg"),
                           heat_map_sheet(run->model(), run->ops(), task->class_names(), task->class_names(), pictures,
@@ -173,10 +152,4 @@ struct Session {
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) {
-  return petroglyph::run_ranks("train_image", argc, argv, [&](const auto& ranks) {
-    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-    petroglyph::Session session(words);
-    return petroglyph::train_or_compare(words, session, ranks);
-  });
-}
+int main(int argc, char** argv) { return petroglyph::run_session<petroglyph::Session>("train_image", argc, argv); }

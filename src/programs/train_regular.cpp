@@ -12,7 +12,6 @@
 #include "train/compare.h"
 #include "train/regular_run.h"
 #include "train/run_folder.h"
-#include "train/run_page.h"
 
 namespace petroglyph {
 namespace {
@@ -30,8 +29,7 @@ std::unique_ptr<RegularRun> prepared(const std::vector<std::string>& words, cons
   return run;
 }
 
-int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+int train_regular(const std::vector<std::string>& words, const std::shared_ptr<Ranks>& ranks) {
   RegularRun first(words);
   first.settings.ranks = ranks;
   const std::vector<std::string> tasks = first.regular.tasks();
@@ -44,11 +42,9 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
       if (ranks->any(interrupted())) return INTERRUPTED_STATUS;
     }
   std::vector<TestResult> results;
-  std::vector<std::string> names;
   for (const std::string& task : tasks) {
     for (const int seed : first.regular.seeds) {
       const auto run = prepared(words, name, task, seed, ranks, false);
-      names.push_back(run->settings.name);
       const bool finished = run->run->train();
       if (finished) results.push_back(test_lengths(*run));
       if (ranks->any(!finished || interrupted())) return interrupted_runs(name);
@@ -58,7 +54,6 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   }
   if (!ranks->first()) return 0;
   report_lengths("runs/" + name, first.regular, results);
-  write_runs_page("runs/" + name, "Regular languages: " + first.regular.model, names);
   return 0;
 }
 
@@ -66,6 +61,5 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_ranks("train_regular", argc, argv,
-                               [&](const auto& ranks) { return petroglyph::train_regular(argc, argv, ranks); });
+  return petroglyph::run_ranks("train_regular", argc, argv, petroglyph::train_regular);
 }

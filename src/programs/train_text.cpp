@@ -46,7 +46,6 @@ struct Session : TextRunSettings {
     run->check_folder();
     if (settings.ranks->first()) write_lengths(run->folder(), table);
   }
-  const std::string& compared() const { return text_settings.compare; }
   std::string title() const {
     return "Text: " + (text_settings.source.data.empty() ? "stories" : text_settings.source.data);
   }
@@ -90,7 +89,6 @@ void Session::prepare() {
     check_lengths();
     open_text();
   }
-  const int longest = std::max(text_settings.context, text_settings.longest_length());
   if (text_settings.longest_length() > 0)
     last_token(text_settings.longest_length());  // throws before the training if the text is too short
   RunExtras extras;
@@ -98,7 +96,8 @@ void Session::prepare() {
   if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };
   extras.keep_best = text_settings.keep_best;
   extras.data = Json::object().set("tokenizer", opened.tokenizer->to_json());
-  run->prepare(model.model, model.config(opened.tokenizer->vocab(), longest), *task, extras);
+  const bool as_begun = settings.resume && !settings.init.empty();  // the model is that of --init's file
+  run->prepare(model.model, as_begun ? run->config() : config(opened.tokenizer->vocab()), *task, extras);
   characters_a_token = characters_a_target(*task, *opened.tokenizer, settings.seed, run->eval_samples());
   if (settings.quiet) return;
   std::printf("%s to learn from, %s to evaluate; %s; %s of %d an epoch\n",
@@ -126,13 +125,9 @@ std::vector<std::string> Session::sample() {
 }
 
 LengthTable Session::length_table() {
-  Progress progress(0, static_cast<int64_t>(text_settings.lengths.size()), after_a_while(settings.quiet, "length"));
-  int64_t done = 0;
-  const std::vector<double> perplexity = at_lengths(text_settings.lengths, [&](int length) {
+  const std::vector<double> perplexity = at_lengths(text_settings.lengths, settings.quiet, [&](int length) {
     const LastToken last = last_token(length);
-    const double found = std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss);
-    progress.show(++done, text("perplexity %.2f at %d", found, length));
-    return found;
+    return std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss);
   });
   return {title(), "perplexity of the last token", "tokens", false, text_settings.lengths, {model.model}, {perplexity}};
 }
@@ -142,8 +137,7 @@ LengthTable Session::length_table() {
 
 int main(int argc, char** argv) {
   using namespace petroglyph;
-  return run_ranks("train_text", argc, argv, [&](const auto& ranks) {
-    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  return run_ranks("train_text", argc, argv, [](const auto& words, const auto& ranks) {
     Session session(words);
     if (session.text_settings.evaluate.empty()) return train_or_compare(words, session, ranks);
     if (ranks->first()) evaluate_checkpoint(session);

@@ -58,6 +58,7 @@ class FileImages final : public Images {
 
   Picture picture(uint64_t seed, uint32_t stream, uint32_t step, int index) const override;
   int64_t test_size() const { return test_.size(); }
+  int64_t evaluation_samples() const override { return test_.size(); }
 
  private:
   ImageFiles training_, test_;

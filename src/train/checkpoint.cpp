@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <deque>
 #include <filesystem>
-
-#include <sys/stat.h>
-#include <unistd.h>
+#include <utility>
 
 #include "base/atomic_file.h"
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -23,13 +19,10 @@ namespace {
 
 constexpr const char* FIRST_MOMENT = "adamw.m/";
 constexpr const char* SECOND_MOMENT = "adamw.v/";
-constexpr const char* SAMPLES_KEY = "checksum_of_samples";
-constexpr const char* LOSS_KEY = "evaluated_loss";
-constexpr const char* BEGUN_KEY = "begun_on";
 
-std::vector<float> as_floats(const std::vector<real>& values, const Parameter& p) {
-  return {values.begin() + p.begin, values.begin() + p.begin + p.size()};
-}
+constexpr std::pair<const char*, std::string RunState::*> OPTIONAL[] = {{"log", &RunState::log},
+                                                                        {"checksum_of_samples", &RunState::samples},
+                                                                        {"evaluated_loss", &RunState::evaluated_loss}};
 
 // Throws unless the file has a tensor of that name and of the parameter's shape.
 void check(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
@@ -50,34 +43,15 @@ void check_numbers(const SafetensorsFile& file, const std::string& name, int64_t
                 with_commas(first + (none - values.begin())) + ", expected numbers");
 }
 
-// What a tensor called prefix + the parameter's name holds. Shapes are checked against the model.
-std::vector<real> read(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
-  check(file, name, parameter);
-  const std::vector<float> values = file.read_as_float(name);
-  check_numbers(file, name, 0, values);
-  return {values.begin(), values.end()};
-}
-
-// All parameters' values as one array, laid out like the model's own.
-template <class NameOf>
-std::vector<real> read_all(const SafetensorsFile& file, const Parameters& parameters, NameOf name_of) {
-  std::vector<real> all(static_cast<size_t>(parameters.padded_size()));
-  for (const Parameter& p : parameters.list()) {
-    const std::vector<real> values = read(file, name_of(p), p);
-    std::copy(values.begin(), values.end(), all.begin() + p.begin);
-  }
-  return all;
-}
-
-// The parameter's values from the file to the device, a part at a time: the weights are in memory once.
-void load(const SafetensorsFile& file, const std::string& name, Parameters& parameters, const Parameter& parameter) {
+// The tensor from the file to the device, a part at a time: it is in memory once.
+void load(const SafetensorsFile& file, const std::string& name, int64_t size, Ops& ops, real* to) {
   constexpr int64_t PART = 1 << 16;
-  std::vector<float> values;
-  for (int64_t first = 0; first < parameter.size(); first += PART) {
-    values.resize(static_cast<size_t>(std::min(PART, parameter.size() - first)));
+  for (int64_t first = 0; first < size; first += PART) {
+    std::vector<float> values(static_cast<size_t>(std::min(PART, size - first)));
     file.read_as_float(name, first, static_cast<int64_t>(values.size()), values.data());
     check_numbers(file, name, first, values);
-    parameters.upload(parameter, first, {values.begin(), values.end()});
+    const std::vector<real> numbers(values.begin(), values.end());
+    ops.upload(to + first, numbers.data(), numbers.size() * sizeof(real));
   }
 }
 
@@ -106,10 +80,8 @@ void add_metadata(SafetensorsWriter& writer, const RunState& state) {
   writer.metadata("options", state.options.text());
   if (!state.data.is(Json::Kind::Null)) writer.metadata("data", state.data.text());
   writer.metadata("step", std::to_string(state.step));
-  if (!state.log.empty()) writer.metadata("log", state.log);
-  if (!state.samples.empty()) writer.metadata(SAMPLES_KEY, state.samples);
-  if (!state.evaluated_loss.empty()) writer.metadata(LOSS_KEY, state.evaluated_loss);
-  if (!state.begun_on.empty()) writer.metadata(BEGUN_KEY, state.begun_on);
+  for (const auto& [key, member] : OPTIONAL)
+    if (!(state.*member).empty()) writer.metadata(key, state.*member);
 }
 
 // A tensor for each parameter; `kept` holds them, for the writer does not copy.
@@ -117,30 +89,24 @@ void add_tensors(SafetensorsWriter& writer, std::deque<std::vector<float>>& kept
                  const std::string& prefix, const Tensor& all) {
   const std::vector<real> values = all.download();
   for (const Parameter& p : parameters.list()) {
-    kept.push_back(as_floats(values, p));
+    kept.emplace_back(values.begin() + p.begin, values.begin() + p.begin + p.size());
     writer.add(prefix + p.name, p.shape, kept.back().data());
   }
 }
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer,
+void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer* optimizer,
                      const std::string& previous) {
   SafetensorsWriter writer;
   std::deque<std::vector<float>> kept;
   add_metadata(writer, state);
   add_tensors(writer, kept, model.parameters, "", model.parameters.values());
-  add_tensors(writer, kept, model.parameters, FIRST_MOMENT, optimizer.m());
-  add_tensors(writer, kept, model.parameters, SECOND_MOMENT, optimizer.v());
+  if (optimizer) {
+    add_tensors(writer, kept, model.parameters, FIRST_MOMENT, optimizer->m());
+    add_tensors(writer, kept, model.parameters, SECOND_MOMENT, optimizer->v());
+  }
   writer.save(path, previous);
-}
-
-void save_weights(const std::string& path, const RunState& state, Model& model) {
-  SafetensorsWriter writer;
-  std::deque<std::vector<float>> kept;
-  add_metadata(writer, state);
-  add_tensors(writer, kept, model.parameters, "", model.parameters.values());
-  writer.save(path);
 }
 
 bool is_checkpoint(const SafetensorsFile& file) {
@@ -169,52 +135,27 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
   if (!step || *step < 0)
     throw Error(file.path() + ": step \"" + file.metadata("step") + "\" is not a count of updates");
   state.step = *step;
-  if (metadata.find("log") != metadata.end()) state.log = file.metadata("log");
-  if (metadata.find(SAMPLES_KEY) != metadata.end()) state.samples = file.metadata(SAMPLES_KEY);
-  if (metadata.find(LOSS_KEY) != metadata.end()) state.evaluated_loss = file.metadata(LOSS_KEY);
-  if (metadata.find(BEGUN_KEY) != metadata.end()) state.begun_on = file.metadata(BEGUN_KEY);
+  for (const auto& [key, member] : OPTIONAL)
+    if (metadata.find(key) != metadata.end()) state.*member = file.metadata(key);
   return state;
 }
 
-std::string mark_of_here() {
-  Checksum sum;
-  const uid_t user = geteuid();
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  sum.update(&user, sizeof user);
-  sum.update(host, std::strlen(host));
-  // Nobody else can know this number. Where there is none the name of the machine must do.
-  const std::string id = is_there("/etc/machine-id") ? read_file("/etc/machine-id") : "";
-  sum.update(id.data(), id.size());
-  return sum.hex();
-}
-
-void refuse_foreign_paths(const SafetensorsFile& file, const RunState& state, const std::vector<std::string>& options) {
-  struct stat status = {};
-  const bool own = stat(file.path().c_str(), &status) == 0 && status.st_uid == geteuid();
-  if (own && state.begun_on == mark_of_here()) return;
-  for (const std::string& option : options) {
-    const Json* const path = state.options.find(option);
-    if (path && path->is(Json::Kind::String) && !path->string().empty())
-      throw Error(file.path() + ": names the file " + path->string() + ", but was not trained by this user on this " +
-                  "machine: expected the file on the command line, as in --" + option + " FILE");
-  }
-}
-
-void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer) {
-  const Parameters& parameters = model.parameters;
-  const auto values = read_all(file, parameters, [](const Parameter& p) { return p.name; });
-  const auto m = read_all(file, parameters, [](const Parameter& p) { return FIRST_MOMENT + p.name; });
-  const auto v = read_all(file, parameters, [](const Parameter& p) { return SECOND_MOMENT + p.name; });
-  model.parameters.upload_all(values);
-  optimizer.m().upload(m);
-  optimizer.v().upload(v);
+void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer, Ops& ops) {
+  const auto each_tensor = [&](auto use) {
+    for (const Parameter& p : model.parameters.list()) {
+      use(p.name, p, p.value);
+      use(FIRST_MOMENT + p.name, p, optimizer.m().data() + p.begin);
+      use(SECOND_MOMENT + p.name, p, optimizer.v().data() + p.begin);
+    }
+  };
+  each_tensor([&](const std::string& name, const Parameter& p, real*) { check(file, name, p); });
+  each_tensor([&](const std::string& name, const Parameter& p, real* to) { load(file, name, p.size(), ops, to); });
 }
 
 std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& state, Ops& ops) {
   auto model = make_model(state.model, state.config, ops, file.path());
   for (const Parameter& p : model->parameters.list()) check(file, p.name, p);
-  for (const Parameter& p : model->parameters.list()) load(file, p.name, model->parameters, p);
+  for (const Parameter& p : model->parameters.list()) load(file, p.name, p.size(), ops, p.value);
   return model;
 }
 
@@ -224,25 +165,17 @@ std::string fingerprint_of(const SafetensorsFile& file) {
   return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
 }
 
-bool load_parameters(const std::string& path, Model& model, bool new_head) {
-  const SafetensorsFile file(path);
-  const auto name_of = [&](const Parameter& p) {
-    return file.find(p.name) || !file.find("param/" + p.name) ? p.name : "param/" + p.name;
-  };
-  const auto of_other_classes = [&](const Parameter& p) {
-    const SafetensorsFile::Entry* found = file.find(name_of(p));
+bool load_parameters(const SafetensorsFile& file, Model& model, Ops& ops, bool new_head) {
+  const auto is_new = [&](const Parameter& p) {
+    const SafetensorsFile::Entry* found = file.find(p.name);
     return new_head && p.name.rfind("head.", 0) == 0 && found && !found->shape.empty() && found->shape[0] != p.shape[0];
   };
-  bool kept = false;
-  for (const Parameter& p : model.parameters.list())
-    if (!of_other_classes(p)) check(file, name_of(p), p);
-  for (const Parameter& p : model.parameters.list()) {
-    if (of_other_classes(p))
-      kept = true;
-    else
-      load(file, name_of(p), model.parameters, p);
-  }
-  return kept;
+  const auto& list = model.parameters.list();
+  for (const Parameter& p : list)
+    if (!is_new(p)) check(file, p.name, p);
+  for (const Parameter& p : list)
+    if (!is_new(p)) load(file, p.name, p.size(), ops, p.value);
+  return std::any_of(list.begin(), list.end(), is_new);
 }
 
 }  // namespace petroglyph

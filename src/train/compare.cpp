@@ -17,16 +17,16 @@ namespace {
 
 const std::vector<double> MILESTONES = {0.5, 0.9, 0.99};
 
-// Its folder is called as it is.
-void check_folder_name(const Variant& variant, const std::string& list) {
-  try {
-    check_run_name(variant.name);
-  } catch (const UsageError& error) {
-    throw UsageError("--compare " + list + ": as the name of a run's folder, " + error.what());
-  }
-}
-
 }  // namespace
+
+void declare_compare(Options& options, RunSettings& settings, const std::string& example) {
+  options
+      .add("compare", &settings.compare,
+           "trains variants in turn on the same samples: models or options, as in " + example)
+      .placeholder("LIST")
+      .always()
+      .not_saved();
+}
 
 std::vector<Variant> parse_variants(const std::string& list) {
   std::vector<Variant> variants;
@@ -46,7 +46,6 @@ std::vector<Variant> parse_variants(const std::string& list) {
     std::replace_if(
         variant.name.begin(), variant.name.end(),
         [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; }, '-');
-    check_folder_name(variant, list);
     for (const Variant& other : variants)
       if (other.name == variant.name) throw UsageError("--compare " + list + ": \"" + label + "\" is listed twice");
     variants.push_back(variant);
@@ -54,28 +53,12 @@ std::vector<Variant> parse_variants(const std::string& list) {
   return variants;
 }
 
-namespace {
-
-std::string option_of(const std::string& word) { return word.substr(2, word.find('=') - 2); }  // of --OPTION=VALUE
-
-}  // namespace
-
 void check_options(const Variant& variant, const Options& options, const std::string& list) {
   for (const std::string& word : variant.arguments) {
-    const std::string option = option_of(word);
-    const std::string where = "--compare " + list + ": \"" + variant.label + "\": --" + option;
-    if (options.always(option)) throw UsageError(where + " is not an option that defines a run");
-    if (option == "evaluate-lengths" || option == "length-windows")
-      throw UsageError(where + " is common to all variants: expected it outside of --compare");
-  }
-}
-
-void check_effects(const Variant& variant, const Options& options, const std::string& list) {
-  const auto without_effect = options.without_effect();
-  for (const std::string& word : variant.arguments) {
-    const auto found = without_effect.find(option_of(word));
-    if (found != without_effect.end())
-      throw UsageError("--compare " + list + ": \"" + variant.label + "\": " + found->second);
+    const std::string option = word.substr(2, word.find('=') - 2);  // of --OPTION=VALUE
+    if (options.always(option) || option == "evaluate-lengths")
+      throw UsageError("--compare " + list + ": \"" + variant.label + "\": --" + option +
+                       " is common to all variants: expected it outside of --compare");
   }
 }
 
@@ -93,13 +76,11 @@ namespace {
 // The table and the CSV file, a row at a time.
 class ComparisonTable {
  public:
-  explicit ComparisonTable(const std::vector<Variant>& variants, const std::vector<CsvTable>& logs) {
-    for (const CsvTable& log : logs) reached_ = reached_ || std::isfinite(step_reached(log, MILESTONES[0]));
+  explicit ComparisonTable(const std::vector<Variant>& variants) {
     for (const Variant& variant : variants) width_ = std::max(width_, variant.label.size());
     csv_ = "variant,parameters,step_50,step_90,step_99,last_step,last_loss,last_accuracy,weights\n";
     std::printf("\n%-*s  %10s  ", static_cast<int>(width_), "", "parameters");
-    if (reached_) std::printf("%6s %6s %6s   ", "50 %", "90 %", "99 %");
-    std::printf("%-*s  weights\n", EVALUATION, "last evaluation");
+    std::printf("%6s %6s %6s   %-*s  weights\n", "50 %", "90 %", "99 %", EVALUATION, "last evaluation");
   }
 
   void add(const Variant& variant, const CsvTable& log, const Evaluations& evaluations) {
@@ -108,10 +89,10 @@ class ComparisonTable {
     csv_ += csv_cell(variant.label) + "," + std::to_string(variant.parameters);
     for (const double milestone : MILESTONES) {
       const double step = step_reached(log, milestone);
-      if (reached_) std::printf("%6s ", std::isfinite(step) ? with_commas(static_cast<int64_t>(step)).c_str() : "-");
+      std::printf("%6s ", std::isfinite(step) ? with_commas(static_cast<int64_t>(step)).c_str() : "-");
       csv_ += "," + cell_text(step);
     }
-    std::printf("%s%-*s  %s\n", reached_ ? "  " : "", EVALUATION, last(evaluations).c_str(), variant.weights.c_str());
+    std::printf("  %-*s  %s\n", EVALUATION, last(evaluations).c_str(), variant.weights.c_str());
     csv_ += "," + variant.weights + "\n";
   }
 
@@ -133,27 +114,9 @@ class ComparisonTable {
                 with_commas(static_cast<int64_t>(step)).c_str());
   }
 
-  bool reached_ = false;  // any of the milestones, by any variant
   size_t width_ = 0;
   std::string csv_;
 };
-
-}  // namespace
-
-namespace {
-
-// The names where they are few, the one option in which all of them differ, or "5 variants".
-std::string what_differs(const std::vector<std::string>& labels) {
-  constexpr size_t FEW = 3;
-  std::string common;
-  for (const std::string& label : labels) {
-    const std::string option = label.find(':') == std::string::npos ? label.substr(0, label.find('=')) : "";
-    if (common.empty()) common = option;
-    if (option.empty() || label.find('=') == std::string::npos || option != common)
-      return labels.size() <= FEW ? join(labels, ", ") : text("%zu variants", labels.size());
-  }
-  return common;
-}
 
 // What is tenfold apart cannot be read off one even axis.
 bool tenfold(const std::vector<double>& values) {
@@ -172,10 +135,8 @@ void write_comparison(const std::string& folder, const std::string& title, const
                       double chance) {
   std::vector<CsvTable> logs;
   for (const Variant& variant : variants) logs.push_back(read_csv(folder + "/" + variant.name + "/log.csv"));
-  ComparisonTable table(variants, logs);
-  std::vector<std::string> labels;
-  for (const Variant& variant : variants) labels.push_back(variant.label);
-  Figure figure(title + ": " + what_differs(labels));
+  ComparisonTable table(variants);
+  Figure figure(title);
   Panel& loss = figure.panel("Loss").x("step").y("cross-entropy (nats)");
   Panel& accuracy = figure.panel("Accuracy").x("step").y("accuracy").y_range(-0.02, 1.02);
   std::vector<double> last_steps;
@@ -194,7 +155,7 @@ void write_comparison(const std::string& folder, const std::string& title, const
 }
 
 Figure lengths_figure(const LengthTable& table) {
-  Figure figure(table.title + ": " + what_differs(table.labels) + ", at other lengths");
+  Figure figure(table.title + ": other lengths");
   Panel& panel = figure.panel().x("length (" + table.unit + ")").y(table.quantity).log_x();
   std::vector<double> all;
   for (const std::vector<double>& values : table.values) all.insert(all.end(), values.begin(), values.end());
@@ -212,16 +173,12 @@ Figure lengths_figure(const LengthTable& table) {
   return figure;
 }
 
-std::vector<double> at_lengths(const std::vector<int>& lengths, const std::function<double(int)>& measure) {
+std::vector<double> at_lengths(const std::vector<int>& lengths, bool quiet, const std::function<double(int)>& measure) {
+  Progress progress(0, static_cast<int64_t>(lengths.size()), after_a_while(quiet, "length"));
   std::vector<double> values;
   for (const int length : lengths) {
-    try {
-      values.push_back(measure(length));
-    } catch (const UsageError&) {
-      throw;
-    } catch (const Error& error) {
-      throw Error(text("--evaluate-lengths %d: %s", length, error.what()));
-    }
+    values.push_back(measure(length));
+    progress.show(static_cast<int64_t>(values.size()), "");
   }
   return values;
 }

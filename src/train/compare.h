@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "figures/figure.h"
 #include "train/run.h"
-#include "train/run_page.h"
 
 namespace petroglyph {
 
@@ -31,7 +30,15 @@ struct Variant {
   std::vector<std::string> arguments;  // {"--model=transformer", "--position=alibi"}
   int64_t parameters = 0;              // known once the model is made
   std::string weights;                 // their fingerprint, once the run is finished
+
+  bool sets(const std::string& option) const {
+    return std::any_of(arguments.begin(), arguments.end(),
+                       [&](const std::string& word) { return word.rfind("--" + option + "=", 0) == 0; });
+  }
 };
+
+// --compare; example: of its words, "mamba,transformer:position=alibi"
+void declare_compare(Options& options, RunSettings& settings, const std::string& example);
 
 // Commas separate variants; colons separate a variant's settings: OPTION=VALUE, or a model's name. Throws UsageError
 // for an empty variant, and for one that is listed twice.
@@ -40,8 +47,6 @@ std::vector<Variant> parse_variants(const std::string& list);
 // Throws UsageError if a variant sets an option that does not define a run, or one that all have in common: lengths of
 // a table.
 void check_options(const Variant& variant, const Options& options, const std::string& list);
-// Throws UsageError if a variant sets an option that has no effect in it. options: the variant's.
-void check_effects(const Variant& variant, const Options& options, const std::string& list);
 
 // The table of the variants, printed and saved (compare.csv), and loss and accuracy against steps (compare.svg): the
 // steps to 50, 90 and 99 % evaluated accuracy if any variant reached these, the last evaluation, the weights'
@@ -61,8 +66,8 @@ struct LengthTable {
   double chance = 0;                        // at any length; 0: not drawn
 };
 Figure lengths_figure(const LengthTable& table);
-// measure(length) for each length; an Error, such as too little memory for the longest, names the length.
-std::vector<double> at_lengths(const std::vector<int>& lengths, const std::function<double(int)>& measure);
+// measure(length) for each length.
+std::vector<double> at_lengths(const std::vector<int>& lengths, bool quiet, const std::function<double(int)>& measure);
 // Printed, and saved as lengths.csv and lengths.svg.
 void write_lengths(const std::string& folder, const LengthTable& table);
 
@@ -74,8 +79,9 @@ int interrupted_runs(const std::string& name);
 // Trains the variants. A Session is one run from the words of a command line:
 //   Session(words), settings, options, prepare(), run, length_table() of the trained model by all ranks together
 template <class Session>
-int compare_runs(const std::vector<std::string>& words, Session& common, const std::string& list) {
+int compare_runs(const std::vector<std::string>& words, Session& common) {
   const RunSettings& settings = common.settings;
+  const std::string& list = settings.compare;
   Ranks& ranks = *settings.ranks;
   const std::string name = name_of_runs(settings, "compare"), folder = "runs/" + name;
   std::vector<Variant> variants = parse_variants(list);
@@ -86,31 +92,25 @@ int compare_runs(const std::vector<std::string>& words, Session& common, const s
     all.insert(all.end(), variant.arguments.begin(), variant.arguments.end());
     all.push_back("--no-resume");  // each run finds out itself
     auto session = std::make_unique<Session>(all);
-    check_effects(variant, session->options, list);
     session->settings.group = name + "/";
     session->settings.name = variant.name;
     session->settings.ranks = settings.ranks;
     return session;
   };
-  const auto prepare_all = [&](bool saved) {
-    std::map<std::string, std::string> labels;     // a variant written in another way is the same one
-    std::map<std::string, size_t> without_effect;  // in how many variants
-    for (Variant& variant : variants) {
-      const auto session = session_of(variant);
-      const auto [first, is_new] = labels.emplace(session->options.to_json().text(), variant.label);
-      if (!is_new)
-        throw UsageError("--compare " + list + ": " + first->second + " and " + variant.label + " are the same");
-      for (const auto& [option, reason] : session->options.without_effect())
-        if (++without_effect[option] == variants.size())
-          throw UsageError("--compare " + list + ": " + reason + ", nor with any other of them");
-      session->settings.quiet = true;
-      session->prepare();
-      variant.parameters = session->run->model().parameters.size();
-      if (saved) session->run->save();
-    }
-  };
-  prepare_all(false);  // an error in the last variant shows before anything is written,
-  prepare_all(true);   // and a full disk before the first one is trained
+  std::map<std::string, std::string> labels;     // a variant written in another way is the same one
+  std::map<std::string, size_t> without_effect;  // in how many variants
+  for (Variant& variant : variants) {            // an error in the last variant shows before anything is written
+    const auto session = session_of(variant);
+    const auto [first, is_new] = labels.emplace(session->options.to_json().text(), variant.label);
+    if (!is_new)
+      throw UsageError("--compare " + list + ": " + first->second + " and " + variant.label + " are the same");
+    for (const auto& [option, reason] : session->options.without_effect())
+      if (variant.sets(option) || ++without_effect[option] == variants.size())
+        throw UsageError("--compare " + list + ": \"" + variant.label + "\": " + reason);
+    session->settings.quiet = true;
+    session->prepare();
+    variant.parameters = session->run->model().parameters.size();
+  }
   LengthTable lengths;
   double chance = 0;
   for (Variant& variant : variants) {
@@ -124,15 +124,10 @@ int compare_runs(const std::vector<std::string>& words, Session& common, const s
     if (lengths.labels.empty()) lengths = table, lengths.labels.clear(), lengths.values.clear();
     lengths.labels.push_back(variant.label);
     lengths.values.push_back(table.values.at(0));
-    if (table.lengths != lengths.lengths)
-      throw UsageError("--compare " + list + ": --evaluate-lengths has to be common");
   }
   if (!ranks.first()) return 0;
   write_comparison(folder, common.title(), variants, chance);
   if (!lengths.lengths.empty()) write_lengths(folder, lengths);
-  std::vector<std::string> names;
-  for (const Variant& variant : variants) names.push_back(variant.name);
-  write_runs_page(folder, common.title(), names);
   return 0;
 }
 
@@ -141,13 +136,22 @@ int compare_runs(const std::vector<std::string>& words, Session& common, const s
 template <class Session>
 int train_or_compare(const std::vector<std::string>& words, Session& session, const std::shared_ptr<Ranks>& ranks) {
   session.settings.ranks = ranks;
-  if (!session.compared().empty()) return compare_runs(words, session, session.compared());
+  if (!session.settings.compare.empty()) return compare_runs(words, session);
   if (!session.settings.resume) session.options.refuse_without_effect();
   session.prepare();
   const bool finished = session.run->train();
   if (finished) session.show(), session.run->finish_page();
   std::printf("weights %s\n", fingerprint_text(session.run->model()).c_str());
   return finished ? 0 : INTERRUPTED_STATUS;
+}
+
+// main() of a program whose runs can be compared.
+template <class Session>
+int run_session(const std::string& program, int argc, char** argv) {
+  return run_ranks(program, argc, argv, [](const std::vector<std::string>& words, const std::shared_ptr<Ranks>& ranks) {
+    Session session(words);
+    return train_or_compare(words, session, ranks);
+  });
 }
 
 }  // namespace petroglyph

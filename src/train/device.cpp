@@ -6,17 +6,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/program.h"
 #include "cpu/make_cpu.h"
 #include "cpu/parallel.h"
 #include "reference/reference.h"
-#include "train/process.h"
 #ifdef PETROGLYPH_CUDA
 #include "gpu/make_gpu.h"
 #endif
@@ -81,12 +83,17 @@ std::unique_ptr<Ops> make_device(const std::string& name, int threads, const Ran
 
 std::string describe_device(const std::string& name, int threads) {
   int ends[2];
-  if (pipe(ends) != 0) throw Error("--device " + name + ": cannot make a pipe");
-  const pid_t child = in_a_process("petroglyph", [&] {
-    const std::string description = make_device(name, threads)->description();
-    const ssize_t size = static_cast<ssize_t>(description.size());
-    return write(ends[1], description.data(), description.size()) == size ? 0 : 1;
-  });
+  std::fflush(nullptr);
+  const pid_t child = pipe(ends) == 0 ? fork() : -1;
+  if (child < 0) throw Error("--device " + name + ": cannot start a process: " + std::strerror(errno));
+  if (child == 0) {
+    const int status = run_program("petroglyph", [&] {
+      const std::string description = make_device(name, threads)->description();
+      const ssize_t size = static_cast<ssize_t>(description.size());
+      return write(ends[1], description.data(), description.size()) == size ? 0 : 1;
+    });
+    _exit(status);
+  }
   close(ends[1]);
   std::string description;
   char some[256];

@@ -9,12 +9,12 @@ constexpr int64_t LINE = 16;  // pieces begin on a cache line
 }
 
 GradientTree::GradientTree(Ops& ops, Ranks& ranks, int parts, int64_t size)
-    : ops_(ops), ranks_(ranks), parts_(parts), size_(size), staged_(!ops.on_host() && !ranks.reaches_gpu()) {
+    : ops_(ops), ranks_(ranks), parts_(parts), size_(size) {
   for (int n = 1; n < parts; n *= 2) waiting_.emplace_back(ops, Shape{size});
   if (ranks.count() == 1) return;
   const int64_t half = (size + 1) / 2 + LINE;
   taken_ = Tensor(ops, {half});
-  if (!staged_) return;
+  if (ops.on_host()) return;
   host_ = static_cast<real*>(ops.allocate_host(static_cast<size_t>(size + half) * sizeof(real)));
   host_taken_ = host_ + size;
 }
@@ -75,8 +75,7 @@ void GradientTree::add_ranks(real* gradients) {
 void GradientTree::swap(int partner, real* gradients, const Piece& give, real* take, int64_t taken) {
   const size_t given = static_cast<size_t>(give.size()) * sizeof(real),
                bytes = static_cast<size_t>(taken) * sizeof(real);
-  if (!staged_) {
-    ops_.download(nullptr, gradients, 0);  // waits: the device may still be at work on what is given
+  if (!host_) {
     ranks_.swap(partner, gradients + give.begin, given, take, bytes);
     return;
   }

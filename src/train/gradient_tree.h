@@ -50,8 +50,7 @@ class GradientTree {
   int64_t size_;
   std::vector<Tensor> waiting_;  // of 1, 2, 4, … parts
   Tensor taken_;                 // a partner's half
-  // Where the gradients are on a GPU that MPI does not reach: they pass through memory of the host.
-  bool staged_;
+  // Where the gradients are on a GPU they pass through memory of the host.
   real* host_ = nullptr;        // (size)
   real* host_taken_ = nullptr;  // (size/2)
 };

@@ -1,7 +1,6 @@
 #include "train/model_options.h"
 
 #include <algorithm>
-#include <set>
 #include <type_traits>
 #include <variant>
 
@@ -44,15 +43,7 @@ struct Meaning {
 enum class Group {
   SIZES,
   COMMON,
-  TEXT,    // options of programs that train on text
-  OTHERS,  // of models of other projects; --init sets them
-};
-
-// Whether a model's configuration has the key.
-enum class Written {
-  ALWAYS,
-  IF_CHANGED,  // from the default, which is the configuration's too
-  ELSEWHERE,   // config() writes it
+  TEXT,  // options of programs that train on text
 };
 
 struct Row {
@@ -62,7 +53,7 @@ struct Row {
   double low = 0, high = 0;               // of a number
   std::vector<std::string> choices = {};  // of a word
   Group group = Group::COMMON;
-  Written written = Written::ALWAYS;
+  bool if_changed = false;  // a configuration has the key only if the value is not the default
 
   Models readers() const {
     Models all;
@@ -75,8 +66,8 @@ struct Row {
 // program's models reads is not declared there; one that the chosen model does not read is refused.
 const std::vector<Row>& rows() {
   using O = ModelOptions;
-  constexpr Group SIZES = Group::SIZES, COMMON = Group::COMMON, TEXT = Group::TEXT, OTHERS = Group::OTHERS;
-  constexpr Written IF_CHANGED = Written::IF_CHANGED, ELSEWHERE = Written::ELSEWHERE;
+  constexpr Group SIZES = Group::SIZES, COMMON = Group::COMMON, TEXT = Group::TEXT;
+  constexpr bool IF_CHANGED = true;
   // A row takes a few lines here, not one line a field.
   // clang-format off
   static const std::vector<Row> all = {
@@ -127,38 +118,20 @@ const std::vector<Row>& rows() {
        {{{"linear_transformer"}, "linear_transformer: elu(x) + 1 with normalized weights, or x without"}},
        0, 0, {"elu1", "identity"}},
       {"cell", "cell", &O::cell, {{{"rnn"}, "rnn: its cell"}}, 0, 0, {"lstm", "elman"}},
-      {"state", "state", &O::state, {{{"mamba"}, "mamba: state size of a channel"}}, 1, 1 << 10, {}, OTHERS},
-      {"conv", "conv", &O::conv, {{{"mamba"}, "mamba: taps of its convolution"}}, 1, 1 << 10, {}, OTHERS},
-      {"expand", "expand", &O::expand, {{{"mamba"}, "mamba: channels within a block, in widths"}}, 1, 64, {}, OTHERS},
-      {"dt-rank", "dt_rank", &O::dt_rank, {{{"mamba"}, "mamba: rank of the time step; 0: a sixteenth of the width"}},
-       0, 1 << 16, {}, OTHERS},
+      {"state", "state", &O::state, {{{"mamba"}, "mamba: state size of a channel"}}, 1, 1 << 10, {}, TEXT},
+      {"conv", "conv", &O::conv, {{{"mamba"}, "mamba: taps of its convolution"}}, 1, 1 << 10, {}, TEXT},
+      {"expand", "expand", &O::expand, {{{"mamba"}, "mamba: channels within a block, in widths"}}, 1, 64, {}, TEXT},
       {"embedding-deviation", "embedding_deviation", &O::embedding_deviation,
        {{TRANSFORMERS + Models{"regular_gpt"}, "transformers, regular_gpt: standard deviation of the initial embeddings "
                                                "of tokens and positions; GPT-2: 0.02"}}, 0, 100, {}, COMMON, IF_CHANGED},
       {"tied-head", "tied_head", &O::tied_head,
        {{TRANSFORMERS + Models{"mamba", "regular_gpt"}, "transformers, regular_gpt, mamba: the readout is the embedding; "
                                                         "that of regular_gpt then has no bias"}},
-       0, 0, {}, OTHERS, IF_CHANGED},
-      {"head-bias", "head_bias", &O::head_bias, {{TRANSFORMERS, "transformers: bias of the readout"}},
-       0, 0, {}, OTHERS, IF_CHANGED},
-      {"embedding-norm", "embedding_norm", &O::embedding_norm,
-       {{TRANSFORMERS, "transformers: a norm before the first block"}}, 0, 0, {}, OTHERS, IF_CHANGED},
-      {"norm-epsilon", "norm_epsilon", &O::norm_epsilon,
-       {{TRANSFORMERS + Models{"mamba"}, "transformers with --norm affine, mamba"}}, 0, 1, {}, OTHERS, IF_CHANGED},
+       0, 0, {}, TEXT, IF_CHANGED},
       {"norm-position", "norm_position", &O::norm_position,
-       {{{"transformer"}, "transformer: the norm is before or after a branch"}}, 0, 0, {"pre", "post"}, OTHERS, IF_CHANGED},
+       {{{"transformer"}, "transformer: the norm is before or after a branch"}}, 0, 0, {"pre", "post"}, TEXT, IF_CHANGED},
       {"mlp-activation", "mlp_activation", &O::mlp_activation, {{{"transformer"}, "transformer: activation of the MLP"}},
-       0, 0, {"gelu", "relu"}, OTHERS, IF_CHANGED},
-      {"embedding-scale", "embedding_scale", &O::embedding_scale,
-       {{TRANSFORMERS, "transformers: factor of the tokens' embeddings"}}, -1e6, 1e6, {}, OTHERS, IF_CHANGED},
-      {"slopes", "slopes", &O::slopes,
-       {{TRANSFORMERS, "--position alibi: as published where the number of heads is no power of 2"}},
-       0, 0, {"even", "published"}, OTHERS, IF_CHANGED},
-      {"positions", "context", &O::positions,
-       {{CAUSAL + Models{"mamba", "mlp_lm", "dct_mlp"}, "positions of the model; 0: as many as the windows need"}},
-       0, 1 << 24, {}, OTHERS, ELSEWHERE},
-      {"vocab", "vocab", &O::vocab, {{ALL, "tokens of the model, of which those beyond the tokenizer's are padding"}},
-       0, 1 << 24, {}, OTHERS, ELSEWHERE},
+       0, 0, {"gelu", "relu"}, TEXT, IF_CHANGED},
   };
   // clang-format on
   return all;
@@ -186,8 +159,6 @@ void ModelOptions::declare(Options& options, const Models& models) {
   for (const Row& row : rows()) {
     const std::string help = meaning_for(row, models);
     if (help.empty() || (row.group >= Group::TEXT && !of_text)) continue;
-    options.section(row.group == Group::OTHERS ? "Models of other projects; --init FILE sets these as the file has them"
-                                               : "Model");
     std::visit(
         [&](const auto member) {
           auto* const value = &(this->*member);
@@ -202,80 +173,21 @@ void ModelOptions::declare(Options& options, const Models& models) {
         row.member);
     options.only_with(row.option, "model", row.readers());
   }
-  if (any_of(models, {"dct_mlp"})) declare_windows(options);
+  if (any_of(models, {"dct_mlp"})) {
+    options.add("frequencies", &frequencies, 1, 1 << 10, "dct_mlp: cosines of its window that each head takes");
+    options.add("windows", &windows, 1, 1 << 24,
+                "dct_mlp: tokens that each head reads before its position, one number for each head or one for all; "
+                "default: from 4 up to the context in equal ratios");
+    for (const char* const option : {"frequencies", "windows"}) options.only_with(option, "model", {"dct_mlp"});
+  }
   options.only_with("gelu", "mlp-activation", {"gelu"});
   options.only_with("layers", "thickness", {"0"});
-  options.only_with("slopes", "position", {"alibi"});
 }
 
-void ModelOptions::declare_windows(Options& options) {
-  options.section("Model");
-  options.add("frequencies", &frequencies, 1, 1 << 10, "dct_mlp: cosines of its window that each head takes");
-  options.add("windows", &windows, 1, 1 << 24,
-              "dct_mlp: tokens that each head reads before its position, one number for each head or one for all; "
-              "default: from 4 up to the context in equal ratios");
-  for (const char* const option : {"frequencies", "windows"}) options.only_with(option, "model", {"dct_mlp"});
-}
-
-namespace {
-
-void assign(int& value, const Json& json) { value = static_cast<int>(json.integer()); }
-void assign(double& value, const Json& json) { value = json.number(); }
-void assign(bool& value, const Json& json) { value = json.boolean(); }
-void assign(std::string& value, const Json& json) { value = json.string(); }
-
-// The value of an option: of its kind, and one that the command line might give.
-template <class Value>
-void adopt_value(Value& value, const std::string& option, const Json& json, const std::string& where,
-                 Options& options) {
-  try {
-    assign(value, json);
-  } catch (const Error& error) {
-    throw Error(where + ": " + error.what());
-  }
-  options.adopt(option, json, where);
-}
-
-}  // namespace
-
-void ModelOptions::adopt(const std::string& name, const Json& config, Options& options, const std::string& origin) {
-  model = name;
-  if (config.find("vocab") && !options.given("vocab")) vocab_from_ = origin;
-  bool is_changed = options.given("windows") || options.given("frequencies");  // by an option
-  try {
-    std::set<std::string> known = {"windows", "frequencies", "classes"};
-    for (const Row& row : rows()) {
-      const std::string key = key_of(row, model);
-      known.insert(key);
-      is_changed = is_changed || options.given(row.option);
-      const Json* const found = config.find(key);
-      if (!found || options.given(row.option)) continue;
-      std::visit([&](auto member) { adopt_value(this->*member, row.option, *found, "config: " + key, options); },
-                 row.member);
-    }
-    if (config.find("windows") && !options.given("windows")) adopt_windows(config, options);
-    const Json ours = this->config(vocab, positions);
-    for (const auto& [key, value] : config.members())
-      if (!known.count(key) && !ours.find(key))
-        throw Error("config: " + key + " " + value.text() + ": no option has this meaning");
-  } catch (const UsageError& error) {
-    if (is_changed) throw;
-    throw Error(origin + ": config: as options: " + error.what());
-  } catch (const Error& error) {
-    throw Error(origin + ": " + error.what());
-  }
-}
-
-// dct_mlp's heads have a window each; with these options all heads take as many frequencies.
-void ModelOptions::adopt_windows(const Json& config, Options& options) {
-  for (const char* key : {"windows", "frequencies"})
-    if (config.at(key).items().empty()) throw Error(text("config: %s is empty, expected a number for each head", key));
-  std::vector<int> list;
-  for (const Json& window : config.at("windows").items())
-    adopt_value(list.emplace_back(), "windows", window, "config: windows", options);
-  windows = list;
-  if (options.given("frequencies")) return;
-  adopt_value(frequencies, "frequencies", config.at("frequencies").items()[0], "config: frequencies", options);
+void ModelOptions::refuse_beside_init(Options& options) {
+  std::vector<std::string> names = {"model", "frequencies", "windows"};
+  for (const Row& row : rows()) names.push_back(row.option);
+  for (const std::string& name : names) options.only_with(name, "init", {""});
 }
 
 void ModelOptions::set_defaults() {
@@ -288,12 +200,10 @@ void ModelOptions::write(Json& json, bool sizes) const {
   static const ModelOptions DEFAULTS;
   for (const Row& row : rows()) {
     const std::string key = key_of(row, model);
-    if ((row.group == Group::SIZES) != sizes || row.written == Written::ELSEWHERE || !contains(row.readers(), model))
-      continue;
+    if ((row.group == Group::SIZES) != sizes || !contains(row.readers(), model)) continue;
     if ((model == "rnn" && key == "width") || (model == "regular_gpt" && key == "layers")) continue;
-    if (key == "slopes" && position != "alibi") continue;
     const bool changed = std::visit([&](auto member) { return this->*member != DEFAULTS.*member; }, row.member);
-    if (row.written == Written::IF_CHANGED && !changed) continue;
+    if (row.if_changed && !changed) continue;
     std::visit([&](auto member) { json.set(key, this->*member); }, row.member);
   }
 }
@@ -305,21 +215,14 @@ void ModelOptions::check() const {
     throw UsageError(text("--heads %d does not divide --hidden %d", heads, hidden));
   if (model == "linear_transformer" && !contains({"learned", "sinusoidal", "none"}, position))
     throw UsageError("--position " + position + ": linear_transformer has learned, sinusoidal or none");
+  if (model == "deep_sets" && !contains({"relu", "gelu"}, activation))
+    throw UsageError("--activation " + activation + ": deep_sets has relu and gelu");
   if (model == "linear_causal_rn" && pre_norm == "exact")
     throw UsageError("--pre-norm exact: makes causal_rn quadratic; linear_causal_rn has approximate or none");
-  if (is_transformer() && norm_epsilon != 1e-5 && norm != "affine")
-    throw UsageError("--norm-epsilon: plain norms have none (--norm affine)");
 }
 
-Json ModelOptions::config(int tokens, int longest) const {
-  if (this->vocab > 0 && this->vocab < tokens && !vocab_from_.empty())
-    throw Error(text("%s: its model has tokens from 0 to %d, the text from 0 to %d", vocab_from_.c_str(),
-                     this->vocab - 1, tokens - 1));
-  if (this->vocab > 0 && this->vocab < tokens)
-    throw UsageError("--vocab " + std::to_string(this->vocab) + ": the text has tokens from 0 to " +
-                     std::to_string(tokens - 1) + "; expected " + std::to_string(tokens) + " or more, or 0");
+Json ModelOptions::config(int vocab, int context) const {
   check();
-  const int vocab = std::max(tokens, this->vocab), context = std::max(longest, positions);
   const bool any_length = model == "rnn" || model == "regular_gpt";
   Json json = Json::object();
   json.set("vocab", vocab);
@@ -328,7 +231,7 @@ Json ModelOptions::config(int tokens, int longest) const {
   if (contains(CAUSAL, model)) json.set("causal", readout == "all");
   write(json, false);
   if (model == "linear_transformer") json.set("normalized", feature_map == "elu1");
-  if (model == "mamba") json.set("dt_rank", dt_rank > 0 ? dt_rank : (width + 15) / 16);
+  if (model == "mamba") json.set("dt_rank", (width + 15) / 16);
   if (model == "dct_mlp") write_windows(json, context);
   // The form of regular_gpt that answers at every position. Its only positions are the C relative ones: it reads any
   // length.
@@ -354,7 +257,6 @@ Json ModelOptions::image_config(int patches, int patch_size, int classes) const 
   write(json, false);
   if (is_transformer()) json.set("readout", "last");
   if (model == "linear_transformer") json.set("normalized", feature_map == "elu1");
-  if (model == "deep_sets" && activation == "exp") json.set("activation", "relu");
   if (model == "relation_network") json.set("form", activation == "exp" ? "linear" : "quadratic");
   return json;
 }

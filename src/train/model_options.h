@@ -22,13 +22,9 @@ struct ModelOptions {
   double embedding_deviation = 1;
   bool post_norm = true;
   int chunk = 32, thickness = 0;  // 0: by the layers
-  // For checkpoints of other projects. positions 0: as the windows need; vocab 0: as the tokenizer has; dt_rank 0: by
-  // the width
-  int positions = 0, vocab = 0, dt_rank = 0;
   int state = 16, conv = 4, expand = 2;
-  bool qkv_bias = true, out_bias = true, head_bias = false, tied_head = false, embedding_norm = false;
-  std::string norm_position = "pre", mlp_activation = "gelu", slopes = "even";
-  double norm_epsilon = 1e-5, embedding_scale = 1;
+  bool qkv_bias = true, out_bias = true, tied_head = false;
+  std::string norm_position = "pre", mlp_activation = "gelu";
 
   // models: those that the program can train
   void declare(Options& options, const std::vector<std::string>& models);
@@ -37,11 +33,10 @@ struct ModelOptions {
   // win.
   void set_defaults();
 
-  // Sets the options from a checkpoint's configuration, except those that were given. Throws Error, which begins with
-  // `origin`, for a key that no option has.
-  void adopt(const std::string& name, const Json& config, Options& options, const std::string& origin);
+  // For a program whose --init is a checkpoint with its own model: these options have no effect beside it.
+  static void refuse_beside_init(Options& options);
 
-  // Throws UsageError if the options do not fit each other. vocab and context: what text and windows need at least.
+  // Throws UsageError if the options do not fit each other.
   Json config(int vocab, int context) const;
   // The same of a model that reads images as patches.
   Json image_config(int patches, int patch_size, int classes) const;
@@ -51,13 +46,9 @@ struct ModelOptions {
   bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
 
  private:
-  void declare_windows(Options& options);
-  void adopt_windows(const Json& config, Options& options);
   void check() const;
   void write(Json& json, bool sizes) const;
   void write_windows(Json& json, int context) const;
-
-  std::string vocab_from_;  // the file that `vocab` is from, if it is from one
 };
 
 }  // namespace petroglyph

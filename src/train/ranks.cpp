@@ -1,10 +1,9 @@
 #include "train/ranks.h"
 
 #include <algorithm>
-#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "base/checksum.h"
 #include "base/error.h"
@@ -15,9 +14,6 @@
 #include <mpi.h>
 #ifdef __linux__
 #include <sched.h>
-#endif
-#if defined(OPEN_MPI)
-#include <mpi-ext.h>
 #endif
 #endif
 
@@ -36,8 +32,6 @@ class OneRank final : public Ranks {
   }
   void broadcast(void*, size_t) override {}
   void swap(int, const void*, size_t, void*, size_t) override { throw Error("one rank alone has no partner"); }
-  bool reaches_gpu() const override { return false; }
-  bool all_fail() override { return true; }
   void abandon(int status) override { std::exit(status); }
 };
 
@@ -69,7 +63,6 @@ class MpiRanks final : public Ranks {
     std::atexit(petroglyph_finalize_mpi);  // --help leaves through exit()
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &count_);
-    MPI_Comm_dup(MPI_COMM_WORLD, &failing_);
     MPI_Comm here;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &here);
     MPI_Comm_rank(here, &rank_here_);
@@ -95,24 +88,6 @@ class MpiRanks final : public Ranks {
       MPI_Sendrecv(static_cast<const char*>(give) + std::min(done, given), at_once(given, done), MPI_BYTE, partner, 0,
                    static_cast<char*>(take) + std::min(done, taken), at_once(taken, done), MPI_BYTE, partner, 0,
                    MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  }
-  bool reaches_gpu() const override {
-#if defined(MPIX_CUDA_AWARE_SUPPORT) && MPIX_CUDA_AWARE_SUPPORT
-    return MPIX_Query_cuda_support() == 1;
-#else
-    return false;
-#endif
-  }
-  bool all_fail() override {
-    MPI_Request request;
-    MPI_Ibarrier(failing_, &request);
-    const auto start = std::chrono::steady_clock::now();
-    for (int all = 0; std::chrono::steady_clock::now() - start < std::chrono::seconds(3);) {
-      MPI_Test(&request, &all, MPI_STATUS_IGNORE);
-      if (all) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return false;
   }
   void abandon(int status) override {
     std::fflush(nullptr);
@@ -144,7 +119,6 @@ class MpiRanks final : public Ranks {
   static int at_once(size_t bytes, size_t done) {
     return static_cast<int>(std::min(bytes - std::min(done, bytes), MOST));
   }
-  MPI_Comm failing_ = MPI_COMM_NULL;  // for all_fail() alone
   int rank_ = 0, count_ = 1, rank_here_ = 0, sharing_ = 1;
 };
 
@@ -171,19 +145,18 @@ void Ranks::check_same(uint64_t mine, const std::string& what) {
     if (all[r] != all[0]) throw Error(text("rank %zu differs from rank 0 in ", r) + what);
 }
 
-void check_command_lines(Ranks& ranks, const std::string& program, int argc, char** argv) {
-  std::string words = program + "\n";
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
+void check_command_lines(Ranks& ranks, const std::string& program, const std::vector<std::string>& words) {
+  std::string compared = program + "\n";
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    const std::string name = words[i].substr(0, equals);
     if (name == "--quiet" || name == "--no-quiet") continue;
     const bool of_machine = name == "--device" || name == "--threads";
+    if (!of_machine) compared += words[i] + "\n";
     if (of_machine && equals == std::string::npos) ++i;
-    if (!of_machine) words += word + "\n";
   }
   Checksum checksum;
-  checksum.update(words.data(), words.size());
+  checksum.update(compared.data(), compared.size());
   ranks.check_same(checksum.value(), "its command line");
 }
 
@@ -202,8 +175,8 @@ std::unique_ptr<Ranks> join_ranks() {
 #endif
 }
 
-void hush(std::FILE* stream) {
-  if (!std::freopen("/dev/null", "w", stream)) throw Error("/dev/null: cannot be written");
+void hush() {
+  if (!std::freopen("/dev/null", "w", stdout)) throw Error("/dev/null: cannot be written");
 }
 
 }  // namespace petroglyph

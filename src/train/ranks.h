@@ -5,11 +5,12 @@
 // (run_ranks below); none waits for it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -33,10 +34,6 @@ class Ranks {
   virtual void broadcast(void* data, size_t bytes) = 0;
   // `partner` gets what `give` has while this rank takes what it gives.
   virtual void swap(int partner, const void* give, size_t given, void* take, size_t taken) = 0;
-  // Whether swap() also takes memory of a GPU.
-  virtual bool reaches_gpu() const = 0;
-  // Called by a rank that failed: whether all ranks failed, then for one cause. Waits a few seconds for the others.
-  virtual bool all_fail() = 0;
   // Ends the whole job.
   [[noreturn]] virtual void abandon(int status) = 0;
 
@@ -81,35 +78,34 @@ std::unique_ptr<Ranks> join_ranks();
 
 // Throws Error if the ranks were started as different programs or with different options, except --device, --threads
 // and --quiet: they would wait for each other in different calls.
-void check_command_lines(Ranks& ranks, const std::string& program, int argc, char** argv);
+void check_command_lines(Ranks& ranks, const std::string& program, const std::vector<std::string>& words);
 
-// Discards what this process prints to that stream from now on.
-void hush(std::FILE* stream);
+// Discards what this process prints from now on, except errors.
+void hush();
 
-// A training program's main(): body(ranks) gives the exit status. An error of one rank ends them all, and its line
-// names the rank; if all fail, only the first one prints a line.
+// A training program's main(): body(words, ranks) gives the exit status. An error of one rank ends them all, and its line
+// names the rank. If all fail, then for one cause, and the first one ends the others before they print a line, too.
 template <class Body>
 int run_ranks(const std::string& program, int argc, char** argv, Body body) {
+  const std::vector<std::string> words(argv + (argc > 0), argv + argc);
   std::shared_ptr<Ranks> ranks;
   const int joined = run_program(program.c_str(), [&] { return ranks = join_ranks(), 0; });
   if (joined != 0) return joined;
-  if (!ranks->first()) hush(stdout);
-  bool failed = true, together = false;
+  if (!ranks->first()) hush();
+  bool failed = true;
   const std::string name = ranks->first() ? program : text("%s: rank %d", program.c_str(), ranks->rank());
   const int status = run_program(name.c_str(), [&] {
     try {
-      check_command_lines(*ranks, program, argc, argv);
-      const int ended = body(ranks);
+      check_command_lines(*ranks, program, words);
+      const int ended = body(words, ranks);
       failed = false;
       return ended;
     } catch (...) {
-      if (!ranks->first()) together = ranks->all_fail();
-      if (together) hush(stderr);
+      if (!ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(3));
       throw;
     }
   });
-  if (failed && ranks->first()) together = ranks->all_fail();
-  if (failed && !together) ranks->abandon(status);
+  if (failed && ranks->count() > 1) ranks->abandon(status);
   return status;
 }
 

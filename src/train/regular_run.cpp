@@ -185,29 +185,16 @@ RegularLanguage RegularRun::language(int shortest, int longest, float ones, bool
   return RegularLanguage(s);
 }
 
-// Called if --test-from was not given and the default test has no lengths.
-void RegularRun::refuse_longest(const Lengths& lengths) const {
-  if (regular.train_length > 0 && lengths.train >= lengths.test_high)
-    throw UsageError(text("--train-length %d: the test is of longer strings, expected less than its --test-to %d",
-                          lengths.train, lengths.test_high));
-  throw UsageError(text("--test-to %d: the test begins with %d symbols where no --test-from is given",
-                        lengths.test_high, lengths.test_low));
-}
-
 Lengths RegularRun::lengths() const {
   Lengths lengths = lengths_of(regular.task);
   if (regular.train_length > 0) lengths.train = regular.train_length;
-  if (regular.test_low > 0) lengths.test_low = regular.test_low;
   if (regular.test_high > 0) lengths.test_high = regular.test_high;
   // By default longer than the training strings, also if --train-length is given.
-  if (regular.test_low == 0 && lengths.test_low <= lengths.train) lengths.test_low = lengths.train + 1;
-  if (lengths.test_low > lengths.test_high && regular.test_low == 0) refuse_longest(lengths);
-  if (lengths.test_low > lengths.test_high)
-    throw UsageError(text("--test-from %d is more than --test-to %d", lengths.test_low, lengths.test_high));
-  if (lengths.test_low <= lengths.train)
+  lengths.test_low = regular.test_low > 0 ? regular.test_low : std::max(lengths.test_low, lengths.train + 1);
+  if (lengths.test_low <= lengths.train || lengths.test_low > lengths.test_high)
     throw UsageError(
-        text("--test-from %d: strings of up to %d symbols are learned from, and the test is of longer ones",
-             lengths.test_low, lengths.train));
+        text("--train-length %d, --test-from %d, --test-to %d: expected them in rising order, given or by default",
+             lengths.train, lengths.test_low, lengths.test_high));
   return lengths;
 }
 
@@ -226,19 +213,9 @@ std::vector<int> RegularRun::test_lengths() const {
   if (wanted.empty() || (any.is_membership() && !any_members))
     throw UsageError(text(
         "%s has no members of the lengths of this test, %d to %d, every %d, and a model that always answers no would "
-        "be right: expected --test-from, --test-to and --test-every that take in a length with members%s",
-        regular.task.c_str(), lengths.test_low, lengths.test_high, regular.every,
-        with_members(any, lengths.test_low).c_str()));
+        "be right: expected --test-from, --test-to and --test-every that take in a length with members",
+        regular.task.c_str(), lengths.test_low, lengths.test_high, regular.every));
   return wanted;
-}
-
-// ", such as 52"
-std::string RegularRun::with_members(const RegularLanguage& language, int from) const {
-  constexpr int FAR = 100;
-  for (int length = from; length < from + FAR; ++length)
-    if (language.has_members(length) && (!regular.near_misses || language.has_near_misses(length)))
-      return text(", such as %d", length);
-  return "";
 }
 
 std::pair<int, int> RegularRun::window(int i) const {

@@ -61,8 +61,6 @@ struct RegularRun {
 
  private:
   void check();
-  [[noreturn]] void refuse_longest(const Lengths& lengths) const;
-  std::string with_members(const RegularLanguage& language, int from) const;
 };
 
 // The language that the checkpoint `path` was trained on, in strings of so many symbols. Throws Error if the checkpoint

@@ -37,29 +37,6 @@ Schedule::Shape shape_of(const std::string& schedule) {
 
 bool has_floor(const std::string& schedule) { return schedule == "cosine" || schedule == "linear"; }
 
-// How a checkpoint's model differs from the run's, by their configurations; empty: not at all.
-std::string difference(const RunState& checkpoint, const RunState& run) {
-  if (checkpoint.model != run.model) return "its model is " + checkpoint.model + ", this one " + run.model;
-  std::vector<std::string> its, ours;
-  for (const auto& [key, value] : run.config.members()) {
-    const Json* const before = checkpoint.config.find(key);
-    if (!before || before->text() == value.text()) continue;
-    its.push_back(key + " " + before->text());
-    ours.push_back(value.text());
-  }
-  return its.empty() ? "" : "its model has " + join(its, ", ") + ", this one " + join(ours, ", ");
-}
-
-// Adds to an error of the checkpoint that the run was not changed.
-template <class Read>
-auto with_nothing_changed(Read read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    throw Error(std::string(error.what()) + "; nothing was changed");
-  }
-}
-
 }  // namespace
 
 bool is_snapshot(int64_t step, int64_t every) {
@@ -83,23 +60,43 @@ struct Run::Row {
 
 void RunSettings::declare(Options& options) {
   options.section("Training");
-  options.add("batch", &batch, 1, 1 << 20, "samples that go through the model at a time");
-  options.add("accumulate", &accumulate, 1, 1 << 16, "batches whose gradients are averaged into one step");
-  options.add(
-      "shards", &shards, 1, 1 << 16,
-      "parts of a batch, a power of two, whose gradients are added by one tree: what as many processes or fewer "
-      "(mpirun -n) compute together, one computes with the same bits");
   options.add("steps", &steps, 0, MOST_STEPS, "steps at most, and the length of the schedule").always();
   options
       .add("extend", &extend, 0, MOST_STEPS,
            "steps after --steps, at the schedule's last learning rate; on --resume: train longer")
       .always();
   options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").always();
-  options.add("lr", &rate.peak, 0, 1e3, "learning rate after warm-up");
   options.add("warmup", &rate.warmup, 0, int64_t(1) << 31,
               "steps over which the learning rate rises from 0, the rate of the first step; 0: none");
   options.add("schedule", &schedule, {"constant", "cosine", "linear", "inverse-square-root"},
               "the learning rate after warm-up");
+  options.add("init", &init, "starts from the parameters in this safetensors file, or of this run's last checkpoint")
+      .placeholder("FILE");
+  declare_common(options);
+  options.section("Evaluation");
+  options.add("eval-every", &eval_every, 1, 1 << 30, "steps between evaluations");
+  options.section("Run");
+  options
+      .add("resume", &resume,
+           "continues runs/NAME where it stopped; the result is bit-identical to an uninterrupted run")
+      .always()
+      .not_saved();
+  options
+      .add("snapshots", &snapshots, 0, int64_t(1) << 31,
+           "keeps the weights of every so many steps, more often at first, in snapshots/; 0: never")
+      .always();
+  options.only_with("lr-floor", "schedule", {"cosine", "linear"});
+}
+
+void RunSettings::declare_common(Options& options) {
+  options.section("Training");
+  options.add("batch", &batch, 1, 1 << 20, "samples that go through the model at a time");
+  options.add("accumulate", &accumulate, 1, 1 << 16, "batches whose gradients are averaged into one step");
+  options.add(
+      "shards", &shards, 1, 1 << 16,
+      "parts of a batch, a power of two, whose gradients are added by one tree: what as many processes or fewer "
+      "(mpirun -n) compute together, one computes with the same bits");
+  options.add("lr", &rate.peak, 0, 1e3, "learning rate after warm-up");
   options.add("lr-floor", &rate.floor, 0, 1e3, "where the cosine or the line ends");
   options.add("beta1", &adamw.beta1, 0, 0.999999, "AdamW's decay of the mean gradient");
   options.add("beta2", &adamw.beta2, 0, 0.999999, "AdamW's decay of the mean square");
@@ -108,31 +105,20 @@ void RunSettings::declare(Options& options) {
               "AdamW's decay of all parameters but vectors (biases, gains), times the learning rate");
   options.add("clip", &adamw.clip, 0, 1e9, "largest global norm of the gradient; 0: none");
   options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "initial weights and samples");
-  options.add("init", &init, "starts from the parameters in this safetensors file, or of this run's last checkpoint")
-      .placeholder("FILE");
   options.section("Evaluation");
-  options.add("eval-every", &eval_every, 1, 1 << 30, "steps between evaluations");
   options.add("eval-samples", &eval_samples, 1, 1 << 24,
               "samples of one evaluation: the same each time if the data are files, else new ones");
-  options.add("patience", &patience, 0, 1 << 30, "ends after so many evaluations without a lower loss; 0: never")
-      .always();
   options.section("Run");
-  options.add("name", &name, "the folder runs/NAME; default: the first free one")
-      .placeholder("NAME")
-      .always()
-      .not_saved();
   options
-      .add("resume", &resume,
-           "continues runs/NAME where it stopped; the result is bit-identical to an uninterrupted run")
+      .add(
+          "name", &name,
+          "the folder runs/NAME; default: the first free one. Of several runs, with an earlier name: finished ones are "
+          "skipped, the others continue")
+      .placeholder("NAME")
       .always()
       .not_saved();
   options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").always();
   options.add("save-seconds", &save_seconds, 1, 1 << 30, "and seconds, fewer at first").always();
-  options
-      .add("snapshots", &snapshots, 0, int64_t(1) << 31,
-           "keeps the weights of every so many steps, more often at first, in snapshots/; 0: never")
-      .always();
-  options.only_with("lr-floor", "schedule", {"cosine", "linear"});
   declare_device(options, &device, &threads);
   options.add("quiet", &quiet, "prints results only").always().not_saved();
 }
@@ -152,17 +138,11 @@ void RunSettings::check_shards() const {
 }
 
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
-    : settings_(settings), ranks_(*settings.ranks), default_name_(default_name) {
+    : settings_(settings), ranks_(*settings.ranks) {
   state_.program = settings.program;
-  state_.begun_on = mark_of_here();
   if (!settings.group.empty()) settings.resume = continue_in_group();
-  const bool chosen = settings.resume || !settings.name.empty();
-  settings.name = ranks_.from_first([&] {
-    if (!settings.name.empty()) return settings.name;
-    return settings.resume ? only_run(default_name) : free_run_name(default_name);
-  });
-  check_run_name(settings.name);
-  if (chosen) default_name_ = "";  // it is this name or none
+  named_here_ = !settings.resume && settings.name.empty();
+  settings.name = ranks_.from_first([&] { return name_of_run(settings, default_name); });
   folder_ = "runs/" + settings.group + settings.name;
   checkpoint_ = file("model.safetensors");
   if (settings.resume) {
@@ -200,16 +180,18 @@ void Run::resume(Options& options) {
     refuse_link(file("snapshots"));
     remove_leftovers(file("snapshots"));
     if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_);
-    const RunState saved = with_nothing_changed([&] {
-      opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
-      return read_run_state(*opened_, settings_.program);
-    });
+    opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
+    const RunState saved = read_run_state(*opened_, settings_.program);
     state_.log = saved.log;
-    return Json::object().set("options", saved.options).set("step", saved.step).set("samples", saved.samples).text();
+    return Json::object()
+        .set("options", saved.options)
+        .set("step", saved.step)
+        .set("samples", saved.samples)
+        .set("config", saved.config)
+        .text();
   });
   const Json saved = Json::parse(header, checkpoint_);
   options.restore(saved.at("options"), checkpoint_, !settings_.group.empty());
-  if (settings_.group.empty()) refuse_foreign_paths(options);  // a group's are those of the command line
   const int64_t steps = saved.at("options").at("steps").integer();
   if (has_floor(settings_.schedule) && steps != settings_.steps)
     throw Error(text(
@@ -219,29 +201,13 @@ void Run::resume(Options& options) {
   state_.step = saved_step_ = saved.at("step").integer();
   options_saved_ = options.to_json().text() == saved.at("options").text();
   state_.samples = saved.at("samples").string();
+  state_.config = saved.at("config");
 }
 
-void Run::refuse_foreign_paths(const Options& options) {
-  ranks_.from_first([&] {
-    const RunState saved = read_run_state(*opened_, settings_.program);
-    std::vector<std::string> chosen;  // by the checkpoint
-    for (const char* option : {"data", "val", "test"})
-      if (saved.options.find(option) && !options.given(option)) chosen.push_back(option);
-    petroglyph::refuse_foreign_paths(*opened_, saved, chosen);
-    return true;
-  });
-}
-
-// If two processes choose the same name at the same moment, one gets it, and the other the next name, or an Error.
 void Run::claim_folder() {
   check_folder();
   if (lock_ || !ranks_.first()) return;
-  while (!petroglyph::claim_folder(folder_)) {
-    if (default_name_.empty()) check_new_run(folder_);
-    settings_.name = free_run_name(default_name_);
-    folder_ = "runs/" + settings_.group + settings_.name;
-    checkpoint_ = file("model.safetensors");
-  }
+  if (!petroglyph::claim_folder(folder_)) check_new_run(folder_);  // another process has just made it
   lock_.emplace(folder_);
 }
 
@@ -250,9 +216,11 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
   extras_ = std::move(extras);
   state_.data = extras_.data;
   state_.model = model;
+  if (settings_.resume && state_.config.text() != config.text())
+    throw Error(checkpoint_ + ": its model is " + state_.config.text() + ", this command's " + config.text());
   state_.config = config;
   ops_ = make_device(settings_.device, settings_.threads, ranks_);
-  model_ = make_model(model, config, *ops_);
+  model_ = settings_.init.empty() ? make_model(model, config, *ops_) : make_model(model, config, *ops_, settings_.init);
   optimizer_ = std::make_unique<Optimizer>(model_->parameters, *ops_, settings_.adamw);
   read_parameters();
   share_parameters();
@@ -285,8 +253,6 @@ void Run::share_parameters() {
   model_->parameters.upload_all(share(model_->parameters.values()));
   optimizer_->m().upload(share(optimizer_->m()));
   optimizer_->v().upload(share(optimizer_->v()));
-  ranks_.broadcast(&best_loss_, sizeof best_loss_);
-  ranks_.broadcast(&stale_, sizeof stale_);
 }
 
 // Throws Error unless all ranks are about to do the same.
@@ -303,7 +269,7 @@ void Run::check_ranks() {
 void Run::read_parameters() {
   if (settings_.resume && !ranks_.first()) return;
   if (settings_.resume) {
-    with_nothing_changed([&] { load_checkpoint(*opened_, *model_, *optimizer_); });
+    load_checkpoint(*opened_, *model_, *optimizer_, *ops_);
     opened_.reset();
     read_log();
     if (extras_.keep_best) read_kept_loss();
@@ -314,33 +280,24 @@ void Run::read_parameters() {
 }
 
 void Run::read_initial() {
-  const std::string path = checkpoint_path(settings_.init);
-  const SafetensorsFile file(path);
-  const RunState before = is_checkpoint(file) ? read_run_state(file) : state_;
+  const SafetensorsFile file(checkpoint_path(settings_.init));
+  const RunState before = is_checkpoint(file) ? read_run_state(file) : RunState();
   bool new_head = false;
   try {
-    new_head = load_parameters(path, *model_, extras_.new_head);
+    new_head = load_parameters(file, *model_, *ops_, extras_.new_head);
   } catch (const OtherModel& error) {
-    const std::string other =
-        is_checkpoint(file) ? difference(before, state_) : "no checkpoint of ours; " + called("convert") + " makes one";
-    throw Error(error.what() + (other.empty() ? "" : "; " + other));
+    throw Error(error.what() + (is_checkpoint(file) ? "; its model is " + before.model + " " + before.config.text()
+                                                    : "; no checkpoint of ours; " + called("convert") + " makes one"));
   }
-  if (settings_.quiet || !extras_.new_head) return;
-  const auto classes_of = [](const Json& data) { return data.is(Json::Kind::Object) ? data.find("classes") : nullptr; };
-  const Json *const theirs = classes_of(before.data), *const ours = classes_of(extras_.data);
-  if (new_head)
+  if (new_head && !settings_.quiet)
     print("%s is for other classes: the readout is newly initialized\n", settings_.init.c_str());
-  else if (theirs && ours && theirs->text() != ours->text())
-    print("%s is for as many other classes: the readout starts from theirs\n", settings_.init.c_str());
 }
 
-// Reads the lowest evaluated loss and how long ago that was, tokens and seconds, up to the step that the run continues
-// from.
+// Reads tokens and seconds up to the step that the run continues from.
 void Run::read_log() {
   log_.emplace(CsvLog::resume(file("log.csv"), COLUMNS, state_.step, state_.log));
   const CsvTable log = read_csv(file("log.csv"));
   for (size_t i = 0; i < log.rows() && log.column("step")[i] < static_cast<double>(state_.step); ++i) {
-    if (const double loss = log.column("eval_loss")[i]; std::isfinite(loss)) judge(loss);
     tokens_ = static_cast<int64_t>(log.column("tokens")[i]);
     seconds_before_ = log.column("seconds")[i];
   }
@@ -360,7 +317,7 @@ void Run::train_and_save() {
   if (!log_ && ranks_.first()) log_.emplace(CsvLog::create(file("log.csv"), COLUMNS));
   Progress::Settings shown;
   shown.quiet = settings_.quiet;
-  shown.may_end_early = settings_.stop_at <= 1 || settings_.patience > 0;
+  shown.may_end_early = settings_.stop_at <= 1;
   announce();
   Progress progress(state_.step, std::max(state_.step, settings_.all_steps()), shown);
   Cadence saving(settings_.save_seconds), drawing(LONGEST_BETWEEN_DRAWINGS);
@@ -428,7 +385,6 @@ bool Run::evaluate(Row& row) {
   row.evaluated = *measured;
   check_finite(row.evaluated.loss);
   finite_step_ = state_.step;
-  judge(row.evaluated.loss);
   if (extras_.keep_best && ranks_.first()) keep_if_best(row.evaluated.loss);
   return true;
 }
@@ -440,7 +396,7 @@ void Run::keep_if_best(double evaluated_loss) {
   if (logged >= kept_loss_) return;
   kept_loss_ = logged;
   claim_folder();
-  save_checkpoint(file("best.safetensors"), best, *model_, *optimizer_);
+  save_checkpoint(file("best.safetensors"), best, *model_, optimizer_.get());
 }
 
 // Not from the log, which lacks it if the run ended there and is now continued: its last row is then replaced by a full
@@ -454,21 +410,11 @@ void Run::read_kept_loss() {
   }
 }
 
-// Compares losses with the log's digits, which a resumed run reads there.
-void Run::judge(double evaluated_loss) {
-  const double logged = parse_number(log_text(evaluated_loss)).value_or(evaluated_loss);
-  stale_ = logged < best_loss_ ? 0 : stale_ + 1;
-  best_loss_ = std::min(best_loss_, logged);
-}
-
 // Whether the run is over at this step, and why.
 bool Run::ended(const Row& row) {
   if (row.evaluated.accuracy >= settings_.stop_at) {
     ending_ = text("Stopped at step %s: accuracy %.4g %% reached (--stop-at %g)", with_commas(state_.step).c_str(),
                    100 * row.evaluated.accuracy, settings_.stop_at);
-  } else if (settings_.patience > 0 && std::isfinite(row.evaluated.loss) && stale_ >= settings_.patience) {
-    ending_ = text("Stopped at step %s: %s without a lower loss (--patience)", with_commas(state_.step).c_str(),
-                   counted(stale_, "evaluation").c_str());
   } else if (state_.step >= settings_.all_steps()) {
     ending_ = "Finished at step " + with_commas(state_.step);
   }
@@ -493,21 +439,18 @@ void Run::train_one(Row& row) {
 
 void Run::check_finite(double value, const char* what) const {
   if (std::isfinite(value)) return;
-  if (state_.step == 0 && !settings_.init.empty())
-    throw Error(
-        text("the %s is %s before the first step: the weights of --init %s are too large, or its options do not fit",
-             what, number_text(value, 3).c_str(), settings_.init.c_str()));
+  const std::string is = text("the %s is %s ", what, number_text(value, 3).c_str());
   if (state_.step == 0)
-    throw Error(
-        text("the %s is %s before the first step: with these options a value in the model is no number, or too large",
-             what, number_text(value, 3).c_str()));
-  throw Error(text("the %s is %s at step %lld: training has diverged, try a smaller --lr; %s", what,
-                   number_text(value, 3).c_str(), static_cast<long long>(state_.step),
-                   saved_step_ < 0
-                       ? "there is no checkpoint yet"
-                       : text("%s holds step %lld%s", checkpoint_.c_str(), static_cast<long long>(saved_step_),
-                              is_there(file("previous.safetensors")) ? ", previous.safetensors the one before" : "")
-                             .c_str()));
+    throw Error(is + "before the first step: " +
+                (settings_.init.empty()
+                     ? "with these options a value in the model is no number, or too large"
+                     : "the weights of --init " + settings_.init + " are too large, or its options do not fit"));
+  std::string there = "there is no checkpoint yet";
+  if (saved_step_ >= 0) there = checkpoint_ + text(" holds step %lld", static_cast<long long>(saved_step_));
+  if (saved_step_ >= 0 && is_there(file("previous.safetensors"))) there += ", previous.safetensors the one before";
+  throw Error(is +
+              text("at step %lld: training has diverged, try a smaller --lr; ", static_cast<long long>(state_.step)) +
+              there);
 }
 
 std::string Run::describe(const Row& row, double steps_a_second) const {
@@ -545,14 +488,14 @@ void Run::save() {
   if (!ranks_.first()) return;
   claim_folder();
   if (log_) log_->flush_to_disk();
-  save_checkpoint(checkpoint_, state_, *model_, *optimizer_, saved ? "" : file("previous.safetensors"));
+  save_checkpoint(checkpoint_, state_, *model_, optimizer_.get(), saved ? "" : file("previous.safetensors"));
 }
 
 void Run::keep_snapshot() {
   if (!ranks_.first()) return;
   claim_folder();
   make_folder(file("snapshots"));
-  save_weights(file(text("snapshots/step-%lld.safetensors", static_cast<long long>(state_.step))), state_, *model_);
+  save_checkpoint(file(text("snapshots/step-%lld.safetensors", static_cast<long long>(state_.step))), state_, *model_);
 }
 
 void Run::draw(bool running) const {
@@ -598,29 +541,18 @@ void Run::report() const {
       std::printf("This run was finished before. To train longer: --resume --name %s --extend N\n",
                   settings_.name.c_str());
   }
-  if (!settings_.quiet || !default_name_.empty())  // the name was chosen by the program
-    std::printf("saved %s (%s)\n", folder_.c_str(), files().c_str());
+  if (!settings_.quiet || named_here_)
+    std::printf("saved %s (log.csv, model.safetensors, curve.svg, index.html)\n", folder_.c_str());
 }
 
-// "Accuracy first reached 50 % at step 95, 90 and 99 % at step 100.": the first evaluations with at least these
-// accuracies.
+// "Accuracy first reached 50 % at step 95, 90 % at step 100.": the first evaluations with at least these accuracies.
 void Run::report_milestones() const {
   const CsvTable log = read_csv(file("log.csv"));
-  std::string line;
-  double before = NOT_MEASURED;
-  for (const double milestone : {1.0, 0.99, 0.9, 0.5}) {  // written from the last to the first
-    const double step = step_reached(log, milestone);
-    if (!std::isfinite(step)) continue;
-    const std::string percent = text("%.0f", 100 * milestone);
-    if (line.empty())
-      line = percent + text(" %% at step %.0f", step);
-    else if (step == before)
-      line = percent + (line.find(" and ") < line.find(" %") ? ", " : " and ") + line;
-    else
-      line = percent + text(" %% at step %.0f, ", step) + line;
-    before = step;
-  }
-  if (!line.empty()) std::printf("Accuracy first reached %s.\n", line.c_str());
+  std::vector<std::string> reached;
+  for (const double milestone : {0.5, 0.9, 0.99, 1.0})
+    if (const double step = step_reached(log, milestone); std::isfinite(step))
+      reached.push_back(text("%.0f %% at step %.0f", 100 * milestone, step));
+  if (!reached.empty()) std::printf("Accuracy first reached %s.\n", join(reached, ", ").c_str());
 }
 
 // Before the first step: when the run ends early, and how large its checkpoints are.
@@ -634,15 +566,6 @@ void Run::announce() const {
   if (checkpoint > LARGE)
     std::printf("A checkpoint takes %.1f GB; %d of them are kept: model, previous%s.\n", checkpoint / 1e9,
                 extras_.keep_best ? 3 : 2, extras_.keep_best ? " and best (--no-keep-best: without it)" : "");
-}
-
-// The files of the run's folder, in words.
-std::string Run::files() const {
-  std::vector<std::string> names;
-  for (const char* name :
-       {"log.csv", "model.safetensors", "previous.safetensors", "best.safetensors", "curve.svg", "index.html"})
-    if (is_there(file(name))) names.push_back(name);
-  return join(names, ", ");
 }
 
 }  // namespace petroglyph

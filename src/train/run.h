@@ -34,9 +34,10 @@ constexpr int64_t MOST_STEPS = int64_t(1) << 31;
 // The options of every training program, with their defaults.
 struct RunSettings {
   std::string program;
-  std::string group;  // "NAME/" for one of several runs, in runs/NAME/: it starts, or continues where it stopped
-  std::string name;   // empty: the first free one of copy, copy-2, …
-  std::string init;   // a file of parameters to start from
+  std::string group;    // "NAME/" for one of several runs, in runs/NAME/: it starts, or continues where it stopped
+  std::string name;     // empty: the first free one of copy, copy-2, …
+  std::string init;     // a file of parameters to start from
+  std::string compare;  // variants to train (compare.h), of programs that have the option
   bool resume = false, quiet = false;
   uint64_t seed = 1;
   std::string device = "auto";
@@ -47,7 +48,6 @@ struct RunSettings {
   int64_t all_steps() const { return steps + extend; }
   double stop_at = 1;  // accuracy of an evaluation that ends the run; above 1: never
   int eval_every = 10, eval_samples = 320;
-  int patience = 0;  // evaluations without a lower loss that end the run; 0: never
   int save_every = 100, save_seconds = 60;
   int64_t snapshots = 0;  // steps between two, 0: none
   std::string schedule = "constant";
@@ -56,6 +56,7 @@ struct RunSettings {
   std::shared_ptr<Ranks> ranks = one_rank();
 
   void declare(Options& options);
+  void declare_common(Options& options);  // those that the runs of a study have too
   // Throws UsageError unless batch, shards and ranks divide each other.
   void check_shards() const;
 };
@@ -108,6 +109,7 @@ class Run {
   Ops& ops() { return *ops_; }
   Model& model() { return *model_; }
   uint64_t seed() const { return settings_.seed; }
+  const Json& config() const { return state_.config; }  // on --resume that of the checkpoint, before prepare()
   const std::string& folder() const { return folder_; }
   std::string file(const std::string& name) const { return folder_ + "/" + name; }
 
@@ -115,7 +117,6 @@ class Run {
   struct Row;
   bool continue_in_group();
   void resume(Options& options);
-  void refuse_foreign_paths(const Options& options);
   void claim_folder();
   void read_parameters();
   void share_parameters();
@@ -129,14 +130,12 @@ class Run {
   void read_kept_loss();
   void read_initial();  // --init
   void read_log();
-  void judge(double evaluated_loss);
   void train_one(Row& row);
   void append(const Row& row, bool trained);
   bool ended(const Row& row);
   void draw(bool running) const;
   void write_page(bool running) const;
   void announce() const;
-  std::string files() const;
   void keep_snapshot();
   std::string describe(const Row& row, double steps_a_second) const;
   void show_evaluation(Progress& progress, int64_t step, const Row& row);
@@ -148,7 +147,8 @@ class Run {
   RunSettings& settings_;
   Ranks& ranks_;
   bool stopped_ = false, saves_ = false;  // what the ranks agreed on after the last step
-  std::string default_name_, folder_, checkpoint_;
+  bool named_here_ = false;               // the user gave no name
+  std::string folder_, checkpoint_;
   std::optional<FolderLock> lock_;
   std::unique_ptr<SafetensorsFile> opened_;  // the checkpoint, from when its step is read until its weights are
   std::optional<CsvLog> log_;
@@ -161,11 +161,9 @@ class Run {
   double seconds_before_ = 0;  // of earlier processes of this run
   double start_ = 0;           // steady_seconds() at the start of train(), at first_step_
   int64_t first_step_ = 0;
-  int stale_ = 0;                                               // evaluations since the lowest loss
   std::string ending_;                                          // why the run ended: "Finished at step 2,000"
   std::vector<std::string> without_effect_;                     // options that the model does not use
   std::vector<std::string> sample_;                             // the last lines of after_evaluation()
-  double best_loss_ = std::numeric_limits<double>::infinity();  // of all evaluations so far
   double kept_loss_ = std::numeric_limits<double>::infinity();  // of best.safetensors
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> model_;

@@ -16,15 +16,14 @@ std::string free_run_name(const std::string& name);
 // The folders of runs with a checkpoint in a folder; of more than four the first ones, and "…".
 std::vector<std::string> runs_in(const std::string& folder);
 
-// The run that --resume continues without --name; throws UsageError if there are several: NAME, NAME-2 and so on.
-std::string only_run(const std::string& name);
+// The NAME of a run, or of several runs in runs/NAME/: --name, or `otherwise`, for a new run the first free one. The
+// first rank alone calls it.
+std::string name_of_run(const RunSettings& settings, const std::string& otherwise);
 
-// Throws Error if the folder of a run exists already; the message says whether a process is at work there, and whether
-// the run can be resumed.
+// Throws Error if the folder of a run exists already.
 void check_new_run(const std::string& folder);
 
-// The NAME of several runs in runs/NAME/: --name, or the first free one, or with --resume the only one there is. Throws
-// Error if the folder holds a single run.
+// The same name on all ranks. Throws Error if the folder holds a single run.
 std::string name_of_runs(const RunSettings& settings, const std::string& otherwise);
 
 // Throws Error: this folder has no checkpoint to resume from; the message says what is there.

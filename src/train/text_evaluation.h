@@ -18,8 +18,7 @@ double characters_a_target(const LanguageModeling& task, const Tokenizer& tokeni
 std::string text_measures(const Measures& measures, double characters_a_token);
 
 // Prints the measures of --evaluate's checkpoint on all of --data, in windows as long as those of its training, or as
-// its model reads, and the perplexity of the last token of windows of --evaluate-lengths. Throws UsageError without
-// --data.
+// its model reads. Throws UsageError without --data.
 void evaluate_checkpoint(const TextRunSettings& given);
 
 }  // namespace petroglyph

@@ -4,6 +4,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "train/compare.h"
+#include "train/text_checkpoint.h"
 
 namespace petroglyph {
 
@@ -31,10 +33,8 @@ void TextSettings::declare(Options& options) {
   source.declare(options, true);
   options.add("context", &context, 1, 1 << 24, "tokens of a window");
   options.add("epochs", &epochs, 0, 1 << 20, "times through the text, in place of --steps; 0: --steps counts");
-  options.add(
-      "evaluate-lengths", &lengths, 1, 1 << 24,
-      "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg; with "
-      "--evaluate: of that checkpoint");
+  options.add("evaluate-lengths", &lengths, 1, 1 << 24,
+              "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg");
   options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length").always();
   options
       .add("evaluate", &evaluate,
@@ -47,12 +47,6 @@ void TextSettings::declare(Options& options) {
   options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation")
       .always()
       .not_saved();
-  options
-      .add("compare", &compare,
-           "trains variants in turn on the same windows: models or options, as in mamba,transformer:position=alibi")
-      .placeholder("LIST")
-      .always()
-      .not_saved();
 }
 
 int TextSettings::longest_length() const {
@@ -61,21 +55,14 @@ int TextSettings::longest_length() const {
 
 TextRunSettings::TextRunSettings(const std::vector<std::string>& words) {
   parse(words);
-  std::optional<RunState> initial;
-  if (!settings.init.empty() && !settings.resume) initial = initial_state();
-  if (initial) model.model = initial->model;
+  if (!settings.init.empty() && !settings.resume)
+    initial = read_run_state(SafetensorsFile(checkpoint_path(settings.init)));
+  if (initial) adopt_model();
   if (text_settings.epochs > 0 && options.given("epochs") && options.given("steps"))
     throw UsageError("--epochs " + options.value("epochs") + ": in place of --steps; expected one of the two");
   apply_preset();
   model.set_defaults();
-  if (initial) adopt(*initial);
-  const int longest = std::max(text_settings.context, text_settings.longest_length());
-  if (options.given("positions") && model.positions > 0 && model.positions < longest)
-    throw UsageError("--positions " + options.value("positions") + ": windows of " + std::to_string(longest) +
-                     " tokens need as many; expected these or more, or 0");
-  if (options.given("positions") && model.model == "mlp_lm" && model.positions > text_settings.context)
-    throw UsageError("--positions " + options.value("positions") + ": mlp_lm reads windows of --context " +
-                     std::to_string(text_settings.context) + " and of no other length");
+  if (initial) adopt_text();
   if (model.answers_once() && !text_settings.lengths.empty())
     throw UsageError("--evaluate-lengths: a model with one answer per window reads windows of --context tokens only");
 }
@@ -89,6 +76,7 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   model.model = "transformer";
   settings.rate.floor = 1e-5;
   text_settings.declare(options);
+  declare_compare(options, settings, "mamba,transformer:position=alibi");
   options.add(
       "preset", &text_settings.preset, {"small", "tiny", "base"},
       "width, hidden, layers, heads, context, batch and lr where they are not given; shown here: small, whose "
@@ -99,6 +87,7 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm",
                           "dct_mlp", "rnn", "regular_gpt"});
   settings.declare(options);
+  ModelOptions::refuse_beside_init(options);
   options.set_defaults(PRESETS.at("small"));  // what --help shows
   options.parse(words);
   if (!settings.resume) {
@@ -107,8 +96,8 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
     if (!text_settings.prompt.empty() && text_settings.sample_length == 0)
       throw UsageError("--prompt: does nothing with --sample-length 0");
   }
-  options.only_beside("evaluate", {"data", "format", "replace", "context", "batch", "eval-samples", "evaluate-lengths",
-                                   "length-windows", "device", "threads", "quiet"});
+  options.only_beside("evaluate",
+                      {"data", "format", "replace", "context", "batch", "eval-samples", "device", "threads", "quiet"});
 }
 
 void TextRunSettings::check_lengths() const {
@@ -128,27 +117,34 @@ void TextRunSettings::apply_preset() {
   if (model.model != "mlp_lm") options.set_defaults("width=" + options.value("embedding"));
 }
 
-// The state in --init's file, if that is a checkpoint and --model names no other model.
-std::optional<RunState> TextRunSettings::initial_state() const {
-  const SafetensorsFile file(checkpoint_path(settings.init));
-  if (!is_checkpoint(file)) return {};
-  RunState state = read_run_state(file);
-  const bool has_tokenizer = !state.data.is(Json::Kind::Null) && state.data.find("tokenizer");
+void TextRunSettings::adopt_model() {
+  const bool has_tokenizer = !initial->data.is(Json::Kind::Null) && initial->data.find("tokenizer");
   if (!has_tokenizer && !options.given("tokenizer"))
-    throw Error(settings.init + ": a checkpoint of " + state.program +
+    throw Error(settings.init + ": a checkpoint of " + initial->program +
                 " without a tokenizer: expected --tokenizer, the one that its tokens belong to");
-  if (options.given("model") && model.model != state.model) return {};
-  return state;
+  model.model = initial->model;
+  const Json* const readout = initial->config.find("readout");
+  if (readout && readout->is(Json::Kind::String)) model.readout = readout->string();
 }
 
-// Sizes, positions and tokenizer are the file's unless they are given; the learning rate is small, as for fine-tuning.
-void TextRunSettings::adopt(const RunState& initial) {
-  model.adopt(initial.model, initial.config, options, settings.init);
+// Tokenizer and windows are the file's unless they are given; the learning rate is small, as for fine-tuning.
+void TextRunSettings::adopt_text() {
   if (!options.given("tokenizer")) text_settings.source.tokenizer = checkpoint_path(settings.init);
   if (!options.given("lr")) settings.rate.peak = 1e-4;
-  if (!options.given("context") && model.positions > 0)
-    text_settings.context = model.answers_once() ? model.positions : std::min(text_settings.context, model.positions);
-  if (model.answers_once()) model.positions = 0;  // its windows have one length
+  const Json* const positions = initial->config.find("context");
+  if (options.given("context") || !positions || !positions->is(Json::Kind::Number)) return;
+  const int most = static_cast<int>(std::clamp(positions->number(), 1.0, double(1 << 24)));
+  text_settings.context = model.answers_once() ? most : std::min(text_settings.context, most);
+}
+
+Json TextRunSettings::config(int tokens) const {
+  const int longest = std::max(text_settings.context, text_settings.longest_length());
+  if (!initial) return model.config(tokens, longest);
+  check_vocabulary(*initial, tokens, settings.init);
+  Json config = initial->config;
+  const Json* const positions = config.find("context");
+  if (positions && positions->is(Json::Kind::Number) && positions->number() < longest) config.set("context", longest);
+  return config;
 }
 
 }  // namespace petroglyph

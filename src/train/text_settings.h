@@ -14,7 +14,7 @@ namespace petroglyph {
 
 struct TextSettings {
   TextSource source;
-  std::string preset = "small", prompt, compare, evaluate;
+  std::string preset = "small", prompt, evaluate;
   int context = 128, sample_length = 160, length_windows = 256;
   int64_t epochs = 0;
   bool keep_best = true;
@@ -30,10 +30,13 @@ struct TextRunSettings {
   TextSettings text_settings;
   ModelOptions model;
   RunSettings settings;
+  std::optional<RunState> initial;  // of --init's checkpoint, whose model is trained on
 
-  // From the words of a command line; sizes come from --init's checkpoint, where that is one, or from the preset.
-  // Throws Error if such a checkpoint has no tokenizer and none is given.
+  // From the words of a command line. Throws Error if --init's checkpoint has no tokenizer and none is given.
   explicit TextRunSettings(const std::vector<std::string>& words);
+
+  // The model's configuration: --init's, or that of the options.
+  Json config(int tokens) const;
 
   // Trained as in that paper's appendix B: a warm-up of a tenth of the steps, a weight decay of 0.1.
   bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
@@ -44,8 +47,8 @@ struct TextRunSettings {
 
  private:
   void parse(const std::vector<std::string>& words);
-  std::optional<RunState> initial_state() const;
-  void adopt(const RunState& initial);
+  void adopt_model();
+  void adopt_text();
   void apply_preset();
 };
 

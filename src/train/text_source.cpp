@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/program.h"
@@ -82,22 +81,6 @@ OpenText open_text_source(const TextSource& source, size_t story_bytes, std::uni
   text.training = std::make_shared<CorpusPart>(all, 0, size - kept);
   text.validation = std::make_shared<CorpusPart>(all, size - kept, size);
   return text;
-}
-
-std::string checksum_of(const OpenText& text) {
-  constexpr int64_t PIECE = 1 << 12;
-  std::vector<int32_t> tokens(PIECE);
-  Checksum sum;
-  for (const auto& corpus : {text.training, text.validation}) {
-    const int64_t size = corpus->size();
-    sum.update(&size, sizeof size);
-    for (int64_t at = 0; at < size; at += PIECE) {
-      const int64_t count = std::min(PIECE, size - at);
-      corpus->read(at, count, tokens.data());
-      sum.update(tokens.data(), static_cast<size_t>(count) * sizeof(int32_t));
-    }
-  }
-  return sum.hex();
 }
 
 }  // namespace petroglyph

@@ -31,9 +31,6 @@ struct OpenText {
   std::shared_ptr<const Corpus> training, validation;
 };
 
-// A checksum of all tokens of both, in 16 digits: independent of where the files lie.
-std::string checksum_of(const OpenText& text);
-
 constexpr size_t STORY_BYTES = 4 << 20;  // more than a default run of ./train_text reads
 
 // story_bytes: length of the generated stories if there are no files. tokenizer: used instead of the source's own.
