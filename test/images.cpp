@@ -249,11 +249,10 @@ void scripts(Test& test) {
 }
 
 void confusion_table(Test& test) {
-  const Answers answers{{0, 1, 1, 0}, {0, 0, 1, 1}, 0};
-  test.equal("names are not cut", Confusion({"disc", "hourglass"}, answers).text(),
-             "          disc hourglass\n"
-             "disc         1         1\n"
-             "hourglass    1         1\n");
+  const TemporaryFolder folder;
+  save_confusion({"disc", "hourglass"}, {{0, 1, 1, 0, 1}, {0, 0, 1, 1, 1}, 0}, folder.file("."), "two classes");
+  test.equal("confusion.csv", read_bytes(folder.file("confusion.csv")),
+             "true,disc,hourglass\ndisc,1,1\nhourglass,1,2\n");
 }
 
 // ---- train_image --------------------------------------------------------------------------------------------------

@@ -66,71 +66,29 @@ Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint
   return all;
 }
 
-namespace {
-
-constexpr size_t LARGEST_TABLE = 20;  // classes: a larger table does not fit a terminal
-
-}  // namespace
-
-Confusion::Confusion(std::vector<std::string> class_names, const Answers& answers)
-    : names_(std::move(class_names)), counts_(names_.size() * names_.size()) {
+void save_confusion(const std::vector<std::string>& class_names, const Answers& answers, const std::string& folder,
+                    const std::string& title) {
+  const size_t K = class_names.size();
+  std::vector<int> counts(K * K);
   for (size_t i = 0; i < answers.labels.size(); ++i)
-    ++counts_[static_cast<size_t>(answers.labels[i]) * names_.size() + static_cast<size_t>(answers.answers[i])];
-}
-
-int Confusion::total(size_t label) const {
-  const auto row = counts_.begin() + static_cast<int64_t>(label * names_.size());
-  return std::accumulate(row, row + static_cast<int64_t>(names_.size()), 0);
-}
-
-std::string Confusion::text() const {
-  if (names_.size() > LARGEST_TABLE)
-    return "confusion.csv has the table of " + std::to_string(names_.size()) + " classes\n";
-  return table();
-}
-
-// Each column is as wide as its class name and its numbers require.
-std::string Confusion::table() const {
-  const auto padded = [](const std::string& words, size_t width) {
-    return std::string(width - std::min(width, words.size()), ' ') + words;
-  };
-  std::vector<size_t> columns;
-  size_t first = 0;
-  for (size_t k = 0; k < names_.size(); ++k) {
-    columns.push_back(std::max<size_t>(4, names_[k].size()));
-    for (size_t i = 0; i < names_.size(); ++i) columns[k] = std::max(columns[k], std::to_string(count(i, k)).size());
-    first = std::max(first, names_[k].size());
-  }
-  std::string lines(first, ' ');
-  for (size_t k = 0; k < names_.size(); ++k) lines += " " + padded(names_[k], columns[k]);
-  for (size_t i = 0; i < names_.size(); ++i) {
-    lines += "\n" + names_[i] + std::string(first - names_[i].size(), ' ');
-    for (size_t k = 0; k < names_.size(); ++k)
-      lines += " " + padded(count(i, k) == 0 ? "." : std::to_string(count(i, k)), columns[k]);
-  }
-  return lines + "\n";
-}
-
-std::string Confusion::csv() const {
-  std::string lines = "true";
-  for (const std::string& name : names_) lines += "," + name;
-  for (size_t i = 0; i < names_.size(); ++i) {
-    lines += "\n" + names_[i];
-    for (size_t k = 0; k < names_.size(); ++k) lines += "," + std::to_string(count(i, k));
-  }
-  return lines + "\n";
-}
-
-void Confusion::save(const std::string& folder, const std::string& title) const {
-  write_file_atomically(folder + "/confusion.csv", csv());
+    ++counts[static_cast<size_t>(answers.labels[i]) * K + static_cast<size_t>(answers.answers[i])];
+  std::string csv = "true," + join(class_names, ",") + "\n";
   std::vector<double> shares;
-  for (size_t i = 0; i < names_.size(); ++i)
-    for (size_t k = 0; k < names_.size(); ++k)
-      shares.push_back(static_cast<double>(count(i, k)) / std::max(1, total(i)));
+  for (size_t label = 0; label < K; ++label) {
+    csv += class_names[label];
+    const int total = std::accumulate(&counts[label * K], &counts[label * K] + K, 0);
+    for (size_t answer = 0; answer < K; ++answer) {
+      csv += "," + std::to_string(counts[label * K + answer]);
+      shares.push_back(static_cast<double>(counts[label * K + answer]) / std::max(1, total));
+    }
+    csv += "\n";
+  }
+  write_file_atomically(folder + "/confusion.csv", csv);
   Figure figure(title);
-  Panel& panel = figure.panel("Which class is taken for which").x("answer").y("class").x_names(names_).y_names(names_);
-  panel.heatmap(names_.size(), names_.size(), shares, "part of the class").color_range(0, 1);
-  const double side = std::max(320.0, 12.0 * static_cast<double>(names_.size()));
+  Panel& panel = figure.panel("Which class is taken for which").x("answer").y("class");
+  panel.x_names(class_names).y_names(class_names);
+  panel.heatmap(K, K, shares, "part of the class").color_range(0, 1);
+  const double side = std::max(320.0, 12.0 * static_cast<double>(K));
   figure.panel_size(side, side);
   figure.save(folder + "/confusion.svg");
 }

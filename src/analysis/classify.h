@@ -24,25 +24,8 @@ struct Answers {
 Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch,
                  Ranks& ranks, Progress& progress);
 
-// A confusion matrix: how often pictures of one class were classified as another.
-class Confusion {
- public:
-  Confusion(std::vector<std::string> class_names, const Answers& answers);
-
-  // A table of up to 20 classes, with one row for each true class. For more classes, the name of the file that
-  // contains it.
-  std::string text() const;
-  std::string csv() const;
-  // Writes confusion.csv and confusion.svg.
-  void save(const std::string& folder, const std::string& title) const;
-
- private:
-  int count(size_t label, size_t answer) const { return counts_[label * names_.size() + answer]; }
-  int total(size_t label) const;
-  std::string table() const;
-
-  std::vector<std::string> names_;
-  std::vector<int> counts_;  // (classes,classes), one row for each true class
-};
+// Writes confusion.csv and confusion.svg: how often pictures of one class, a row each, were classified as another.
+void save_confusion(const std::vector<std::string>& class_names, const Answers& answers, const std::string& folder,
+                    const std::string& title);
 
 }  // namespace petroglyph

@@ -96,10 +96,7 @@ struct Session {
     progress.finish();
     if (!settings.ranks->first()) return;
     run->check_folder();
-    const Confusion confusion(task->class_names(), answers);
-    if (!settings.quiet)
-      print("confusion matrix, a row for each true class, a column for each answer:\n%s", confusion.text().c_str());
-    confusion.save(run->folder(), model.model + ": " + settings.name);
+    save_confusion(task->class_names(), answers, run->folder(), model.model + ": " + settings.name);
     std::printf("accuracy on %s test images: %.2f %%, loss %.4f\n", with_commas(test_images).c_str(),
                 100 * answers.accuracy(), answers.loss);
     const bool mapped = maps > 0 && has_maps();
