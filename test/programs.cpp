@@ -1413,7 +1413,7 @@ class OtherPrograms : ProgramChecks {
       test_.check("shares: " + lines[i], own > 0 && own < 1 && entropy > 0 && entropy <= 1);
     }
     expect(shell, "no more windows than there are", "attention runs/t --windows 5000 --text own.txt --out looks", 0,
-           "49 windows of 8 tokens\n");
+           "49 windows of 8 tokens of own.txt\n");
     shell.script("cp runs/t/model.safetensors runs/t/copy.safetensors");
     expect(shell, "a file that is not the last", "attention runs/t/copy.safetensors --windows 1 --out looks", 0,
            "t/copy.safetensors: transformer");
@@ -1424,7 +1424,8 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "two of one depth", "attention runs/t runs/l --windows 1 --out looks", 0,
            "l: linear_transformer, 1 layer, 1 window of 8 tokens");
     shell.script("'" + folder_ + "/train_text' --quiet --name g --steps 1 --model regular_gpt --chunk 2" + TEXT);
-    expect(shell, "maps of another kind", "attention runs/g", 1, "the maps of a regular_gpt are not read here");
+    expect(shell, "maps of another kind", "attention runs/g", 1,
+           "this regular_gpt's maps do not cover all earlier tokens");
     expect(shell, "one place to look", "attention runs/t --length 1", 2, "--length 1: expected at least 2");
     expect(shell, "more than it has positions for", "attention runs/l --length 9", 2,
            "--length 9: runs/l/model.safetensors reads 8 tokens at most");
@@ -1470,8 +1471,6 @@ class OtherPrograms : ProgramChecks {
            "transformer, text: of 30 positions, from the last one, half of the gradient is within ");
     expect(shell, "of a transformer on longer strings than it learned", "receptive-field --out longer --length 16" + c,
            0, "transformer, Tomita_4: of 16 positions");
-    expect(shell, "a seed for text", "receptive-field runs/t --seed 2", 2,
-           "--seed 2: chooses strings of a language, and runs/t/model.safetensors is a model of text");
     write_bytes(shell.file("own.txt"), std::string(400, 'x'));
     shell.script("'" + folder_ + "/train_text' --quiet --name own --steps 1 --data own.txt --position alibi" + TEXT);
     expect(shell, "all of a text that is named", "receptive-field runs/own --length 30 --text own.txt", 0,

@@ -1,5 +1,9 @@
 #include "analysis/checkpoint_text.h"
 
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
 #include "math/random.h"
 #include "tasks/stories.h"
 #include "train/text_checkpoint.h"
@@ -9,6 +13,13 @@ namespace petroglyph {
 int context_of(const RunState& state) {
   const bool trained = state.program == "train_text";
   return static_cast<int>((trained ? state.options : state.config).at("context").integer());
+}
+
+int window_length(const Model& model, const std::string& path, int given, int otherwise) {
+  if (given > model.longest())
+    throw UsageError(
+        text("--length %d: %s reads %s at most", given, path.c_str(), counted(model.longest(), "token").c_str()));
+  return given > 0 ? given : std::min(otherwise, model.longest());
 }
 
 void declare_windows_text(Options& options, std::string* text) {

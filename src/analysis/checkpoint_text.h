@@ -13,6 +13,10 @@ namespace petroglyph {
 // The context length, in tokens, with which a text model was trained (train_text) or converted (convert).
 int context_of(const RunState& state);
 
+// The length of a window: `given` (--length), or if it is 0 `otherwise`, at most as long as the model reads. Throws
+// UsageError if the model, from the file `path`, does not read as many tokens as are given.
+int window_length(const Model& model, const std::string& path, int given, int otherwise);
+
 // Declares --text for a program that needs such windows.
 void declare_windows_text(Options& options, std::string* text);
 

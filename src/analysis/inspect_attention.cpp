@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "analysis/checkpoint_text.h"
 #include "analysis/inspect.h"
@@ -44,7 +43,9 @@ class AttentionSubject {
   AttentionSubject(const std::string& checkpoint, const AttentionSettings& settings, Ops& ops)
       : path_(checkpoint), settings_(settings), ops_(ops), opened_(checkpoint, {"train_text", "convert"}, ops) {
     check_maps();
-    length_ = wanted_length();
+    length_ = window_length(*opened_.model, opened_.file.path(), settings.length, context_of(opened_.state));
+    if (length_ < 2)
+      throw UsageError(text("--length %d: expected at least 2: the first token attends only to itself", length_));
     task_ = windows_of_text(opened_.file, opened_.state, settings.text, length_, settings.windows);
   }
 
@@ -59,14 +60,10 @@ class AttentionSubject {
   }
   // At most the number of windows in the text.
   int windows() const { return static_cast<int>(std::min<int64_t>(settings_.windows, task_->evaluation_samples())); }
-  std::string title() const { return name() + ": " + opened_.state.model + ", " + counted(layers(), "layer"); }
-  // "12 layers, position none"
-  std::string legend() const {
-    const Json* const position = opened_.state.config.find("position");
-    return counted(layers(), "layer") + (position ? ", position " + position->string() : "");
-  }
-  std::string caption() const {
-    return opened_.state.model + ", " + counted(windows(), "window") + text(" of %d tokens", length_) + " of " +
+  // "tiny: transformer, 12 layers, 64 windows of 32 tokens of the stories"
+  std::string title() const {
+    return name() + ": " + opened_.state.model + ", " + counted(layers(), "layer") + ", " +
+           counted(windows(), "window") + text(" of %d tokens of ", length_) +
            name_of_text(opened_.state, settings_.text);
   }
 
@@ -86,21 +83,8 @@ class AttentionSubject {
       throw Error(path + ": this " + opened_.state.model +
                   " does not normalize its attention: expected one that does (--feature-map elu1)");
     const Json* const causal = opened_.state.config.find("causal");  // regular_gpt's maps cover chunks, not all tokens
-    if (!causal) throw Error(path + ": the maps of a " + opened_.state.model + " are not read here");
-    if (!causal->boolean())
-      throw Error(path + ": this " + opened_.state.model + " looks at what is to come, too; expected a causal one");
-  }
-
-  int wanted_length() const {
-    const int longest = opened_.model->longest(), wanted = settings_.length;
-    if (wanted > longest)
-      throw UsageError(text("--length %d: %s reads %s at most", wanted, opened_.file.path().c_str(),
-                            counted(longest, "token").c_str()));
-    const int length = wanted > 0 ? wanted : std::min(context_of(opened_.state), longest);
-    if (length < 2)
-      throw UsageError(text("--length %d: %sexpected at least 2: the first token attends only to itself", length,
-                            wanted > 0 ? "" : "this is the model's training context, "));
-    return length;
+    if (!causal || !causal->boolean())
+      throw Error(path + ": this " + opened_.state.model + "'s maps do not cover all earlier tokens and no later ones");
   }
 
   const std::string path_;
@@ -110,18 +94,6 @@ class AttentionSubject {
   std::unique_ptr<LanguageModeling> task_;
   int length_ = 0;
 };
-
-// One curve for each checkpoint, with one value for each layer.
-void add_curves(Panel& own, Panel& entropy, const std::string& name, const std::vector<Look>& looks) {
-  std::vector<double> layers, weights, entropies;
-  for (const Look& look : looks) {
-    layers.push_back(static_cast<double>(layers.size()) + 1);
-    weights.push_back(look.own);
-    entropies.push_back(look.entropy);
-  }
-  own.line(name, layers, weights, WITH_MARKERS);
-  entropy.line(name, layers, entropies, WITH_MARKERS);
-}
 
 }  // namespace
 
@@ -139,17 +111,20 @@ int inspect_attention(const std::vector<std::string>& words) {
   Panel& own = figure.panel("weight on the new token").x("layer").y("weight");
   Panel& entropy = figure.panel("how uniformly it looks").x("layer").y("entropy, as a part of uniform");
   std::string csv = "checkpoint,layers,layer,own,entropy\n";
-  std::set<std::string> legends;
   for (const auto& subject : open_all<AttentionSubject>(settings, *ops)) {
     const std::vector<Look> looks = subject->looks();
-    print("%s, %s of %d tokens\n", subject->title().c_str(), counted(subject->windows(), "window").c_str(),
-          subject->length());
+    print("%s\n", subject->title().c_str());
     print_looks(looks, subject->length());
-    for (size_t layer = 0; layer < looks.size(); ++layer)
-      csv += csv_cell(subject->path()) + text(",%zu,%zu,", looks.size(), layer + 1) + look_cells(looks[layer]) + "\n";
-    const bool is_new = legends.insert(subject->legend()).second;
-    add_curves(own, entropy, is_new ? subject->legend() : subject->legend() + " (" + subject->name() + ")", looks);
-    figure.caption(subject->caption());
+    std::vector<double> layers, weights, entropies;
+    for (const Look& look : looks) {
+      layers.push_back(static_cast<double>(layers.size()) + 1);
+      weights.push_back(look.own);
+      entropies.push_back(look.entropy);
+      csv += csv_cell(subject->path()) + text(",%zu,%zu,", looks.size(), layers.size()) + look_cells(look) + "\n";
+    }
+    own.line(subject->name(), layers, weights, WITH_MARKERS);
+    entropy.line(subject->name(), layers, entropies, WITH_MARKERS);
+    figure.caption(subject->title());
   }
   save_files(folder, {{"attention.csv", csv}, {"attention.svg", figure.svg()}});
   return 0;

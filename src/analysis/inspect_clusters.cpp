@@ -23,14 +23,12 @@ constexpr int MOST_CLUSTERS = 12;
 
 struct ClusterSettings : InspectionSettings {
   int length = 500;
-  uint64_t seed = 1;
 
   void declare(Options& options) {
     InspectionSettings::declare(
         options, "of regular_gpt or a transformer: a .safetensors file of train_regular, or a run's folder; " +
                      called("train_regular") + " makes one, runs/regular/parity_check-seed-1");
     options.add("length", &length, 2, 1 << 16, "symbols of the string");
-    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which random string");
   }
 };
 
@@ -42,7 +40,7 @@ struct ClusterSubject {
     const std::string& model = opened.state.model;
     if (model != "regular_gpt" && model != "transformer")
       throw Error(opened.file.path() + ": a " + model + " does not show its layers; regular_gpt and transformer do");
-    string = task.batch(settings.seed, stream_of("clusters"), 0, 0, 1).tokens;
+    string = task.batch(1, stream_of("clusters"), 0, 0, 1).tokens;
     const int longest = opened.model->longest();
     if (string.size() > static_cast<size_t>(longest))
       throw UsageError(

@@ -24,8 +24,6 @@ namespace {
 struct FieldSettings : InspectionSettings {
   std::string text;
   int length = 0, samples = 4;
-  uint64_t seed = 1;
-  bool seeded = false;
 
   void declare(Options& options) {
     InspectionSettings::declare(options,
@@ -38,7 +36,6 @@ struct FieldSettings : InspectionSettings {
         "model of text with one answer per window, that window");
     options.add("samples", &samples, 1, 1 << 20, "strings or windows; the figure shows their mean");
     declare_windows_text(options, &text);
-    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which strings, of a language");
   }
 };
 
@@ -63,8 +60,9 @@ class FieldSubject {
     std::vector<double> mean;
     const auto samples = static_cast<int>(std::min<int64_t>(settings_.samples, task_->evaluation_samples()));
     for (int sample = 0; sample < samples; ++sample) {
-      const Batch batch = task_->batch(settings_.seed, stream_of("evaluate"), 0, sample, 1);
-      const std::vector<double> one = cumulative_of(batch.tokens);
+      const Batch batch = task_->batch(1, stream_of("evaluate"), 0, sample, 1);
+      const std::vector<double> one =
+          receptive_field(opened_.state.model, opened_.state.config, *opened_.model, ops_, batch.tokens).cumulative;
       mean.resize(one.size());
       for (size_t j = 0; j < mean.size(); ++j) mean[j] += one[j] / samples;
     }
@@ -72,25 +70,15 @@ class FieldSubject {
   }
 
  private:
-  std::vector<double> cumulative_of(const std::vector<int32_t>& tokens) const {
-    try {
-      return receptive_field(opened_.state.model, opened_.state.config, *opened_.model, ops_, tokens).cumulative;
-    } catch (const Error& error) {
-      throw Error(opened_.file.path() + ": " + error.what());
-    }
-  }
   bool regular() const { return opened_.state.program == "train_regular"; }
   int wanted_length(int otherwise) const {
     // On a regular language, a model with one answer a string accepts any length.
-    const int longest = opened_.model->longest(), window = regular() ? 0 : opened_.model->window();
+    const int window = regular() ? 0 : opened_.model->window();
     if (window > 0 && settings_.length > 0 && settings_.length != window)
       throw UsageError(petroglyph::text("--length %d: %s reads windows of %d tokens only", settings_.length,
                                         opened_.file.path().c_str(), window));
     if (window > 0) return window;
-    if (settings_.length > longest)
-      throw UsageError(petroglyph::text("--length %d: %s reads %s at most", settings_.length,
-                                        opened_.file.path().c_str(), counted(longest, "token").c_str()));
-    return settings_.length > 0 ? settings_.length : std::min(otherwise, longest);
+    return window_length(*opened_.model, opened_.file.path(), settings_.length, otherwise);
   }
 
   void open_language() {
@@ -99,9 +87,6 @@ class FieldSubject {
     task_ = std::make_unique<RegularLanguage>(language_learned(opened_.file.path(), opened_.state, wanted_length(500)));
   }
   void open_text() {
-    if (settings_.seeded)
-      throw UsageError("--seed " + std::to_string(settings_.seed) + ": chooses strings of a language, and " +
-                       opened_.file.path() + " is a model of text");
     const int context = context_of(opened_.state);
     const int length = wanted_length(opened_.state.program == "train_text" ? 4 * context : context);
     task_ = windows_of_text(opened_.file, opened_.state, settings_.text, length, settings_.samples);
@@ -137,7 +122,6 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   Options options("inspect receptive-field", "Shows how far back the last answer of a model looks.");
   settings.declare(options);
   options.parse(words);
-  settings.seeded = options.given("seed");
   const std::string folder = settings.folder();
   const auto ops = settings.make_ops();
   Figure figure("Cumulative gradient norms, from the last position to the first");
