@@ -12,6 +12,7 @@ namespace {
 
 using Form = Rule::Form;
 constexpr int64_t MOST = 1 << 24;
+constexpr const char* OURS = "our transformer";
 
 // ---- Mapping of tensor names ----------------------------------------------------------------------------------------
 
@@ -147,10 +148,17 @@ int64_t size(ConfigReader& keys, const std::string& key) { return keys.integer(k
 // Each block has its own rules, which are made before the file's tensors are checked; so the number is limited.
 int64_t blocks(ConfigReader& keys, const std::string& key) { return keys.integer(key, 1, 1 << 10); }
 
-// Throws unless the key has this value or is missing.
-void only(ConfigReader& keys, const std::string& key, bool value, const std::string& why) {
-  if (keys.boolean(key, value) != value) keys.fail(key + (value ? " false" : " true") + " cannot be expressed: " + why);
+// `only`: the only value of these keys that can be expressed. A key that is absent or null has this value.
+void check_only(const ConfigReader& keys, const Json& config, const std::string& who, const Json& only) {
+  for (const auto& [key, value] : only.members()) {
+    const Json* found = config.find(key);
+    if (found && !found->is(Json::Kind::Null) && *found != value)
+      keys.fail(key + " " + found->text().substr(0, 60) + " cannot be expressed by " + who + ", which has " +
+                value.text());
+  }
 }
+
+Json literal(const char* words) { return Json::parse(words, ""); }
 
 void activation(ConfigReader& keys, const std::string& key, const std::string& otherwise, Json& config) {
   const std::string word = keys.string(key, otherwise);
@@ -162,83 +170,62 @@ void activation(ConfigReader& keys, const std::string& key, const std::string& o
 }
 
 // Keys that all model types have under one name or another.
-void common(ConfigReader& keys, Json& config, const std::string& epsilon_key, double epsilon, bool tied) {
-  const double found = keys.number(epsilon_key, 0, 1, epsilon);
+void common(ConfigReader& keys, Json& config) {
+  const double found = keys.number("layer_norm_epsilon", 0, 1, 1e-5);
   if (found != 1e-5) config.set("norm_epsilon", found);
-  if (keys.boolean("tie_word_embeddings", tied)) config.set("tied_head", true);
+  if (keys.boolean("tie_word_embeddings", true)) config.set("tied_head", true);
 }
 
-void note_dropout(ConfigReader& keys, const std::vector<std::string>& names, std::vector<std::string>& notes) {
-  for (const std::string& name : names)
-    if (const double part = keys.number(name, 0, 1, 0); part > 0) {
-      notes.push_back(name + " " + exact_text(part) + ": our training has no dropout; the model's output is unchanged");
-      return;
-    }
+bool is_tied(const Json& config) {
+  const Json* tied = config.find("tied_head");
+  return tied && tied->boolean();
 }
 
-bool is_tied(const Json& config) { return config.find("tied_head") != nullptr; }
-
-Translation gpt2(ConfigReader& keys) {
+Translation gpt2(ConfigReader& keys, const Json& json) {
   Translation t{"transformer", Json(), {}, {}};
   const int64_t width = size(keys, "n_embd"), layers = blocks(keys, "n_layer");
   t.config = transformer_config(size(keys, "vocab_size"), size(keys, "n_positions"), width,
                                 keys.integer("n_inner", 1, MOST, 4 * width), layers, size(keys, "n_head"));
   activation(keys, "activation_function", "gelu_new", t.config);
-  common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
-  only(keys, "scale_attn_weights", true, "our attention divides its scores by the root of a head's width");
-  only(keys, "scale_attn_by_inverse_layer_idx", false, "our attention has one scale for all blocks");
-  only(keys, "add_cross_attention", false, "our transformer reads one sequence");
-  note_dropout(keys, {"resid_pdrop", "embd_pdrop", "attn_pdrop"}, t.notes);
+  common(keys, t.config);
+  check_only(keys, json, OURS, literal(R"({"scale_attn_weights": true, "scale_attn_by_inverse_layer_idx": false,
+                                           "add_cross_attention": false})"));
   t.rules = rules_of(GPT2, layers, is_tied(t.config));
   return t;
 }
 
-Translation opt(ConfigReader& keys) {
+Translation opt(ConfigReader& keys, const Json& json) {
   Translation t{"transformer", Json(), {}, {}};
   const int64_t width = size(keys, "hidden_size"), layers = blocks(keys, "num_hidden_layers");
   t.config = transformer_config(size(keys, "vocab_size"), size(keys, "max_position_embeddings"), width,
                                 size(keys, "ffn_dim"), layers, size(keys, "num_attention_heads"));
   activation(keys, "activation_function", "relu", t.config);
-  common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
-  if (keys.integer("word_embed_proj_dim", 1, MOST, width) != width)
-    keys.fail("word_embed_proj_dim: embeddings of another width than the model's cannot be expressed");
-  only(keys, "enable_bias", true, "the MLPs of our transformer have biases");
-  only(keys, "layer_norm_elementwise_affine", true, "norms with and without a gain differ in our transformer's ε");
-  only(keys, "_remove_final_layer_norm", false, "our transformer ends in a norm");
-  const bool pre = keys.boolean("do_layer_norm_before", true);
-  if (!pre) t.config.set("norm_position", "post");
-  note_dropout(keys, {"dropout", "attention_dropout"}, t.notes);
-  const std::vector<std::string> norm = {"final_norm.weight", "final_norm.bias"}, none;
-  t.rules = rules_of(OPT, layers, is_tied(t.config), pre ? none : norm);
+  common(keys, t.config);
+  Json only = literal(R"({"enable_bias": true, "layer_norm_elementwise_affine": true, "do_layer_norm_before": true,
+                          "_remove_final_layer_norm": false})");
+  check_only(keys, json, OURS, only.set("word_embed_proj_dim", width));
+  t.rules = rules_of(OPT, layers, is_tied(t.config));
   return t;
 }
 
-Translation mpt(ConfigReader& keys) {
+Translation mpt(ConfigReader& keys, const Json& json) {
   Translation t{"transformer", Json(), {}, {}};
   const int64_t width = size(keys, "d_model"), layers = blocks(keys, "n_layers");
   t.config = transformer_config(size(keys, "vocab_size"), size(keys, "max_seq_len"), width,
                                 keys.integer("expansion_ratio", 1, 1 << 10, 4) * width, layers, size(keys, "n_heads"));
   t.config.set("position", "alibi").set("slopes", "published").set("gelu", "erf");
   t.config.set("qkv_bias", false).set("out_bias", false);
-  common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
-  only(keys, "no_bias", true, "MPT has its MLPs' biases and its attention's at once or not at all");
-  if (keys.string("logit_scale", "").size() > 0)
-    keys.fail("logit_scale cannot be expressed: our logits have no factor");
-  if (keys.has("attn_config")) {
-    ConfigReader attention(keys.owner() + ": attn_config", keys.object("attn_config"));
-    only(attention, "alibi", true, "positions of MPT are told by ALiBi alone");
-    only(attention, "qk_ln", false, "our attention normalizes no queries and keys");
-    only(attention, "prefix_lm", false, "our transformer is causal all through");
-    if (attention.number("clip_qkv", 0, 1e9, 0) > 0) attention.fail("clip_qkv cannot be expressed: nothing is clipped");
-    if (attention.number("softmax_scale", 0, 1e9, 0) != 0) attention.fail("softmax_scale: ours is 1 / √n");
-    if (attention.number("alibi_bias_max", 0, 1e9, 8) != 8) attention.fail("alibi_bias_max: ours is 8");
-    note_dropout(attention, {"attn_pdrop"}, t.notes);
-  }
+  common(keys, t.config);
+  check_only(keys, json, OURS, literal(R"({"no_bias": true, "logit_scale": null})"));
+  if (keys.has("attn_config"))
+    check_only(keys, keys.object("attn_config"), OURS,
+               literal(R"({"alibi": true, "qk_ln": false, "prefix_lm": false, "clip_qkv": null, "softmax_scale": null,
+                           "alibi_bias_max": 8})"));
   t.rules = rules_of(MPT, layers, is_tied(t.config));
   return t;
 }
 
-Translation bloom(ConfigReader& keys) {
+Translation bloom(ConfigReader& keys, const Json& json) {
   Translation t{"transformer", Json(), {}, {}};
   const std::string heads = keys.has("n_head") ? "n_head" : "num_attention_heads";
   const std::string depth = keys.has("n_layer") ? "n_layer" : "num_hidden_layers";
@@ -247,19 +234,16 @@ Translation bloom(ConfigReader& keys) {
   t.config = transformer_config(size(keys, "vocab_size"), keys.integer("seq_length", 1, MOST, 2048), width, 4 * width,
                                 layers, size(keys, heads));
   t.config.set("position", "alibi").set("slopes", "published").set("gelu", "tanh").set("embedding_norm", true);
-  common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
-  only(keys, "apply_residual_connection_post_layernorm", false, "the residual connection of ours begins before a norm");
-  note_dropout(keys, {"hidden_dropout", "attention_dropout"}, t.notes);
+  common(keys, t.config);
+  check_only(keys, json, OURS, literal(R"({"apply_residual_connection_post_layernorm": false})"));
   t.rules = rules_of(BLOOM, layers, is_tied(t.config));
   return t;
 }
 
-Translation mamba(ConfigReader& keys) {
+Translation mamba(ConfigReader& keys, const Json& json) {
   Translation t{"mamba", Json::object(), {}, {}};
   const int64_t width = size(keys, "hidden_size"), layers = blocks(keys, "num_hidden_layers");
   const int64_t expand = keys.integer("expand", 1, 64, 2);
-  if (keys.integer("intermediate_size", 1, MOST, expand * width) != expand * width)
-    keys.fail("intermediate_size: expected expand times hidden_size");
   int64_t rank = (width + 15) / 16;
   try {
     rank = keys.integer("time_step_rank", 1, 1 << 16, rank);
@@ -270,11 +254,9 @@ Translation mamba(ConfigReader& keys) {
   t.config.set("state", keys.integer("state_size", 1, 1 << 10, 16))
       .set("conv", keys.integer("conv_kernel", 1, 1 << 10, 4));
   t.config.set("expand", expand).set("dt_rank", rank);
-  common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
-  keys.choice("hidden_act", {"silu"}, "silu");
-  only(keys, "use_bias", false, "our projections in and out have none");
-  only(keys, "use_conv_bias", true, "our convolution has one");
-  only(keys, "use_mambapy", false, "it would compute another recurrence");
+  common(keys, t.config);
+  Json only = literal(R"({"hidden_act": "silu", "use_bias": false, "use_conv_bias": true, "use_mambapy": false})");
+  check_only(keys, json, "our mamba", only.set("intermediate_size", expand * width));
   t.rules = rules_of(MAMBA, layers, is_tied(t.config));
   return t;
 }
@@ -286,19 +268,17 @@ Json class_names(ConfigReader& keys, int64_t& count) {
   count = static_cast<int64_t>(list.members().size());
   for (int64_t i = 0; i < count; ++i) {
     const Json* name = list.find(std::to_string(i));
-    if (!name) keys.fail("id2label has no class " + std::to_string(i));
-    if (!name->is(Json::Kind::String))
-      keys.fail("id2label: class " + std::to_string(i) + ": expected a string, found " + name_of(name->kind()));
-    names.push(name->string());
+    if (!name || !name->is(Json::Kind::String)) keys.fail("id2label has no name of class " + std::to_string(i));
+    names.push(*name);
   }
   return names;
 }
 
-Translation vit(ConfigReader& keys) {
+Translation vit(ConfigReader& keys, const Json& json) {
   Translation t{"transformer", Json::object(), {}, {}};
   const int64_t side = size(keys, "patch_size"), across = size(keys, "image_size") / side;
   const int64_t layers = blocks(keys, "num_hidden_layers");
-  if (keys.integer("num_channels", 1, MOST, 3) != 3) keys.fail("num_channels: our images have 3");
+  check_only(keys, json, OURS, literal(R"({"num_channels": 3})"));
   int64_t classes = 0;
   t.classes = class_names(keys, classes);
   t.config.set("patches", across * across).set("patch_size", 3 * side * side).set("classes", classes);
@@ -308,11 +288,7 @@ Translation vit(ConfigReader& keys) {
   t.config.set("readout", "last")
       .set("head_bias", true)
       .set("norm_epsilon", keys.number("layer_norm_eps", 0, 1, 1e-12));
-  if (keys.choice("hidden_act", {"gelu", "gelu_new", "gelu_pytorch_tanh"}, "gelu") == "gelu")
-    t.config.set("gelu", "erf");
-  else
-    t.config.set("gelu", "tanh");
-  note_dropout(keys, {"hidden_dropout_prob", "attention_probs_dropout_prob"}, t.notes);
+  activation(keys, "hidden_act", "gelu", t.config);
   t.notes.push_back("its images are normalized here as CIFAR-10's are, whatever its own preprocessor does");
   const std::vector<std::string> bias = {"attention.qkv.bias"}, none;
   t.rules = rules_of(VIT, layers, false, t.config.at("qkv_bias").boolean() ? none : bias);
@@ -321,7 +297,7 @@ Translation vit(ConfigReader& keys) {
 
 struct Family {
   const char* type;
-  Translation (*translate)(ConfigReader& keys);
+  Translation (*translate)(ConfigReader& keys, const Json& config);
 };
 
 constexpr Family FAMILIES[] = {{"gpt2", gpt2}, {"mamba", mamba}, {"opt", opt},
@@ -341,7 +317,7 @@ Translation translate(const Json& config, const std::string& origin) {
   const std::string type = keys.string("model_type");
   std::vector<std::string> known;
   for (const Family& family : FAMILIES) {
-    if (type == family.type) return family.translate(keys);
+    if (type == family.type) return family.translate(keys, config);
     known.push_back(family.type);
   }
   keys.fail("model_type \"" + type +
@@ -369,27 +345,16 @@ BackTranslation mamba_back(ConfigReader& keys) {
   return back.config.set("use_bias", false).set("use_conv_bias", true).set("hidden_act", "silu"), back;
 }
 
-void must(ConfigReader& keys, const std::string& who, const std::string& key, const std::string& value) {
-  if (const std::string found = keys.string(key, value); found != value)
-    keys.fail(key + " \"" + found + "\" cannot be expressed by " + who + ", which has \"" + value + "\"");
+// The properties that all forms of GPT-2 share. who: the format's name for error messages
+void check_gpt2(ConfigReader& keys, const Json& config, const std::string& who) {
+  check_only(keys, config, who, literal(R"({"position": "learned", "norm": "affine", "norm_position": "pre",
+                                            "readout": "all", "causal": true, "qkv_bias": true, "out_bias": true,
+                                            "head_bias": false, "embedding_norm": false, "embedding_scale": 1})"));
+  check_only(keys, config, who, Json::object().set("classes", size(keys, "vocab")));
 }
 
-// Checks the properties that all forms of GPT-2 share. who: the format's name for error messages
-void check_gpt2(ConfigReader& keys, const std::string& who) {
-  must(keys, who, "position", "learned");
-  must(keys, who, "norm", "affine");
-  must(keys, who, "norm_position", "pre");
-  must(keys, who, "readout", "all");
-  for (const char* key : {"causal", "qkv_bias", "out_bias"}) only(keys, key, true, who + " has it");
-  for (const char* key : {"head_bias", "embedding_norm"}) only(keys, key, false, who + " has none");
-  if (keys.number("embedding_scale", -1e6, 1e6, 1) != 1)
-    keys.fail("embedding_scale cannot be expressed by " + who + ": it has 1");
-  const int64_t vocab = size(keys, "vocab");
-  if (keys.integer("classes", 1, MOST, vocab) != vocab) keys.fail("classes: " + who + " answers with tokens");
-}
-
-BackTranslation gpt2_back(ConfigReader& keys) {
-  check_gpt2(keys, "GPT-2");
+BackTranslation gpt2_back(ConfigReader& keys, const Json& config) {
+  check_gpt2(keys, config, "GPT-2");
   const int64_t width = size(keys, "width"), layers = blocks(keys, "layers"), vocab = size(keys, "vocab");
   const bool tied = keys.boolean("tied_head", false), relu = keys.string("mlp_activation", "gelu") == "relu";
   BackTranslation back{with_type("gpt2", "GPT2LMHeadModel"), rules_of(GPT2, layers, tied)};
@@ -406,7 +371,7 @@ BackTranslation gpt2_back(ConfigReader& keys) {
 BackTranslation translate_back(const std::string& model, const Json& config, const std::string& origin) {
   ConfigReader keys(origin + ": config", config);
   if (model == "mamba") return mamba_back(keys);
-  if (model == "transformer") return gpt2_back(keys);
+  if (model == "transformer") return gpt2_back(keys, config);
   throw Error(origin + ": a " + model + ", which transformers does not have; expected a transformer or mamba");
 }
 
@@ -414,15 +379,10 @@ void check_llm_c(const std::string& model, const Json& config, const std::string
   if (model != "transformer")
     throw Error(origin + ": a " + model + ", which llm.c does not have; expected a transformer");
   ConfigReader keys(origin + ": config", config);
-  check_gpt2(keys, "llm.c");
-  if (!keys.boolean("tied_head", false))
-    keys.fail("tied_head false cannot be expressed by llm.c, which has one table for embedding and readout");
-  must(keys, "llm.c", "mlp_activation", "gelu");
-  must(keys, "llm.c", "gelu", "tanh");
-  if (keys.number("norm_epsilon", 0, 1, 1e-5) != 1e-5)
-    keys.fail("norm_epsilon cannot be expressed by llm.c: it has 1e-5");
-  if (keys.integer("hidden", 1, MOST) != 4 * size(keys, "width"))
-    keys.fail("hidden cannot be expressed by llm.c: it has 4 times width");
+  check_gpt2(keys, config, "llm.c");
+  if (!is_tied(config)) keys.fail("tied_head false cannot be expressed by llm.c, which has true");
+  check_only(keys, config, "llm.c", literal(R"({"mlp_activation": "gelu", "gelu": "tanh", "norm_epsilon": 1e-5})"));
+  check_only(keys, config, "llm.c", Json::object().set("hidden", 4 * size(keys, "width")));
 }
 
 }  // namespace petroglyph

@@ -48,20 +48,22 @@ std::string find_tensor(const Weights& weights, const std::string& name) {
 
 namespace {
 
-// The values of one complete source tensor, which must have `count` numbers.
-std::vector<float> take_all(const Weights& weights, const std::string& name, int64_t count) {
+// The values of one source tensor of this shape, or with any_shape of as many numbers; zeros if it is missing and may be.
+std::vector<float> take_tensor(const Weights& weights, const Rule& rule, const std::string& name, const Shape& wanted,
+                               bool any_shape) {
   const std::string found = find_tensor(weights, name);
+  if (found.empty() && rule.may_lack) return std::vector<float>(static_cast<size_t>(elements(wanted)));
   if (found.empty()) throw Error(weights.origin + ": has no tensor " + name);
   const auto& [shape, read] = weights.tensors.at(found);
-  if (elements(shape) != count)
+  if (any_shape ? elements(shape) != elements(wanted) : shape != wanted)
     throw Error(weights.origin + ": tensor " + found + " has shape " + shape_text(shape) +
-                ", its configuration requires " + with_commas(count) + " numbers");
+                ", its configuration requires " + shape_text(wanted) + (any_shape ? ", or as many numbers" : ""));
   return read();
 }
 
 std::vector<float> take_answer_last(const Weights& weights, const Rule& rule, const Shape& ours) {
-  std::vector<float> places = take_all(weights, rule.theirs[0], elements(ours));
-  const std::vector<float> bias = take_all(weights, rule.theirs[1], ours[1]);
+  std::vector<float> places = take_tensor(weights, rule, rule.theirs[0], ours, true);
+  const std::vector<float> bias = take_tensor(weights, rule, rule.theirs[1], {ours[1]}, true);
   std::rotate(places.begin(), places.begin() + ours[1], places.end());
   for (int64_t i = 0; i < (ours[0] - 1) * ours[1]; ++i)
     places[static_cast<size_t>(i)] += bias[static_cast<size_t>(i % ours[1])];
@@ -71,10 +73,10 @@ std::vector<float> take_answer_last(const Weights& weights, const Rule& rule, co
 }  // namespace
 
 std::vector<float> take(const Weights& weights, const Rule& rule, const Shape& ours, int64_t heads) {
-  if (rule.form == Rule::Form::FLAT) return take_all(weights, rule.theirs[0], elements(ours));
+  if (rule.form == Rule::Form::FLAT) return take_tensor(weights, rule, rule.theirs[0], ours, true);
   if (rule.form == Rule::Form::ANSWER_LAST) return take_answer_last(weights, rule, ours);
   if (rule.form == Rule::Form::PIXELS) {  // (D,3,pixels) → (D,pixels,3)
-    std::vector<float> values = take_all(weights, rule.theirs[0], elements(ours)), turned;
+    std::vector<float> values = take_tensor(weights, rule, rule.theirs[0], ours, true), turned;
     const int64_t pixels = ours[1] / 3;
     for (int64_t d = 0; d < ours[0]; ++d) {
       const auto begin = values.begin() + d * ours[1];
@@ -86,17 +88,7 @@ std::vector<float> take(const Weights& weights, const Rule& rule, const Shape& o
   const Shape wanted = their_shape(rule, ours);
   std::vector<float> values;
   for (const std::string& name : rule.theirs) {
-    const std::string found = find_tensor(weights, name);
-    if (found.empty() && rule.may_lack) {
-      values.resize(values.size() + static_cast<size_t>(elements(wanted)));
-      continue;
-    }
-    if (found.empty()) throw Error(weights.origin + ": has no tensor " + name);
-    const auto& [shape, read] = weights.tensors.at(found);
-    if (shape != wanted)
-      throw Error(weights.origin + ": tensor " + found + " has shape " + shape_text(shape) +
-                  ", its configuration requires " + shape_text(wanted));
-    const std::vector<float> part = read();
+    const std::vector<float> part = take_tensor(weights, rule, name, wanted, false);
     values.insert(values.end(), part.begin() + rule.skipped * row_of(wanted), part.end());
   }
   if (rule.form == Rule::Form::TRANSPOSED) return transposed(values, wanted[0], wanted[1]);
@@ -104,20 +96,9 @@ std::vector<float> take(const Weights& weights, const Rule& rule, const Shape& o
   return values;
 }
 
-std::vector<NamedTensor> give(const Rule& rule, const Shape& ours, int64_t heads, const std::vector<float>& values) {
-  const Shape shape = their_shape(rule, ours);
-  std::vector<float> all = values;
-  if (rule.form == Rule::Form::TRANSPOSED) all = transposed(values, ours[0], ours[1]);
-  if (rule.form == Rule::Form::INTERLEAVED) all = exchanged(values, 3, heads, ours[0] / 3 / heads, row_of(ours));
-  std::vector<NamedTensor> given;
-  const auto part = static_cast<std::ptrdiff_t>(all.size() / rule.theirs.size());
-  for (size_t i = 0; i < rule.theirs.size(); ++i) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(i) * part;
-    std::vector<float> rows(static_cast<size_t>(rule.skipped * row_of(shape)));  // zeros
-    rows.insert(rows.end(), begin, begin + part);
-    given.push_back({rule.theirs[i], shape, std::move(rows)});
-  }
-  return given;
+NamedTensor give(const Rule& rule, const Shape& ours, const std::vector<float>& values) {
+  const bool is_transposed = rule.form == Rule::Form::TRANSPOSED;
+  return {rule.theirs[0], their_shape(rule, ours), is_transposed ? transposed(values, ours[0], ours[1]) : values};
 }
 
 }  // namespace petroglyph

@@ -1,4 +1,5 @@
-// The rules that map a parameter of Petroglyph to tensors of another format. The same rules serve both directions.
+// The rules that map a parameter of Petroglyph to tensors of another format. The rules of GPT-2 and Mamba serve both
+// directions.
 #pragma once
 
 #include <string>
@@ -36,7 +37,7 @@ struct NamedTensor {
   Shape shape;
   std::vector<float> values;
 };
-// The source's tensors, from the values of the parameter.
-std::vector<NamedTensor> give(const Rule& rule, const Shape& ours, int64_t heads, const std::vector<float>& values);
+// The source's tensor, from the values of the parameter; for the forms SAME, TRANSPOSED and TAPS.
+NamedTensor give(const Rule& rule, const Shape& ours, const std::vector<float>& values);
 
 }  // namespace petroglyph

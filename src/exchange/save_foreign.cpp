@@ -21,34 +21,25 @@ namespace petroglyph {
 namespace {
 
 // A checkpoint whose parameters are converted to another format.
-class OwnModel {
- public:
+struct OwnModel {
   explicit OwnModel(const std::string& path)
-      : file_(path),
-        state_(read_run_state(file_)),
-        ops_(make_cpu(0)),
-        model_(make_model(state_.model, state_.config, *ops_, path)) {
-    const Json* heads = state_.config.find("heads");
-    heads_ = heads ? heads->integer() : 1;
+      : file(path),
+        state(read_run_state(file)),
+        ops(make_cpu(0)),
+        model(make_model(state.model, state.config, *ops, path)) {
+    if (state.data.is(Json::Kind::Object) && state.data.find("tokenizer")) tokenizer = load_tokenizer(file, state);
   }
-  const SafetensorsFile& file() const { return file_; }
-  const RunState& state() const { return state_; }
-  bool has_tokenizer() const { return state_.data.is(Json::Kind::Object) && state_.data.find("tokenizer"); }
-
+  const Shape& shape(const std::string& name) const { return model->parameters.find(name)->shape; }
   std::vector<float> values(const std::string& name) const {
-    file_.expect_shape(name, model_->parameters.find(name)->shape);
-    return file_.read_as_float(name);
-  }
-  std::vector<NamedTensor> give(const Rule& rule) const {
-    return petroglyph::give(rule, model_->parameters.find(rule.ours)->shape, heads_, values(rule.ours));
+    file.expect_shape(name, shape(name));
+    return file.read_as_float(name);
   }
 
- private:
-  SafetensorsFile file_;
-  RunState state_;
-  std::unique_ptr<Ops> ops_;
-  std::unique_ptr<Model> model_;  // provides the parameters' shapes
-  int64_t heads_;
+  SafetensorsFile file;
+  RunState state;
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<Model> model;          // provides the parameters' shapes
+  std::unique_ptr<Tokenizer> tokenizer;  // null: none
 };
 
 using Files = std::map<std::string, std::string>;  // file name → content
@@ -90,29 +81,21 @@ Json added_tokens(const BytePairTokenizer& tokenizer) {
 Json template_of(const BytePairTokenizer& tokenizer) {
   const BytePairExtras& extras = tokenizer.extras();
   if (extras.prefix.empty() && extras.suffix.empty()) return {};
-  Json single = Json::array(), pair = Json::array(), special = Json::object();
-  const auto add_text = [](Json& list, const char* id) {
-    list.push(Json::object().set("Sequence", Json::object().set("id", id).set("type_id", 0)));
-  };
+  Json single = Json::array(), special = Json::object();
   const auto add_tokens = [&](const std::vector<int32_t>& tokens) {
     for (const int32_t token : tokens) {
       const std::string name = name_of(tokenizer, token);
+      const Json ids = Json::array().push(token), names = Json::array().push(name);
       single.push(Json::object().set("SpecialToken", Json::object().set("id", name).set("type_id", 0)));
-      special.set(
-          name,
-          Json::object().set("id", name).set("ids", Json::array().push(token)).set("tokens", Json::array().push(name)));
+      special.set(name, Json::object().set("id", name).set("ids", ids).set("tokens", names));
     }
   };
+  const Json texts = Json::parse(R"([{"Sequence":{"id":"A","type_id":0}},{"Sequence":{"id":"B","type_id":0}}])", "");
   add_tokens(extras.prefix);
-  add_text(single, "A");
+  single.push(texts.items()[0]);
   add_tokens(extras.suffix);
-  add_text(pair, "A");
-  add_text(pair, "B");
-  return Json::object()
-      .set("type", "TemplateProcessing")
-      .set("single", single)
-      .set("pair", pair)
-      .set("special_tokens", special);
+  Json json = Json::object().set("type", "TemplateProcessing").set("single", single);
+  return json.set("pair", texts).set("special_tokens", special);
 }
 
 std::string tokenizer_json(const BytePairTokenizer& tokenizer, const std::string& origin) {
@@ -170,14 +153,6 @@ void check_no_checkpoint(const std::string& folder) {
     throw Error(folder + " contains a Petroglyph checkpoint, model.safetensors; choose another folder");
 }
 
-// Throws if the folder has files of another tokenizer, because a reader could prefer them.
-void check_no_other_tokenizer(const std::string& folder, const Files& replaced) {
-  for (const std::string& name : tokenizer_file_names())
-    if (!replaced.count(name) && is_there(folder + "/" + name))
-      throw Error(folder + "/" + name +
-                  ": of another tokenizer than what is written; remove it, or choose another folder");
-}
-
 }  // namespace
 
 std::vector<std::string> files_of_hugging_face(const std::string& folder) {
@@ -192,50 +167,38 @@ std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, con
                                               Precision precision) {
   check_no_checkpoint(folder);
   const OwnModel own(checkpoint);
-  BackTranslation back = translate_back(own.state().model, own.state().config, checkpoint);
+  BackTranslation back = translate_back(own.state.model, own.state.config, checkpoint);
   if (precision != Precision::F32) back.config.set("dtype", precision == Precision::F16 ? "float16" : "bfloat16");
   const char* const dtype = precision == Precision::F32 ? "F32" : precision == Precision::F16 ? "F16" : "BF16";
   SafetensorsWriter writer;
   writer.metadata("format", "pt");
   std::deque<std::string> kept;  // owns the data: the writer does not copy it
-  for (const Rule& rule : back.rules)
-    for (const NamedTensor& tensor : own.give(rule))
-      writer.add(tensor.name, dtype, tensor.shape,
-                 kept.emplace_back(bytes_of(tensor.name, tensor.values, precision)).data());
-  const auto tokenizer = own.has_tokenizer() ? load_tokenizer(own.file(), own.state()) : nullptr;
-  const Files files = tokenizer_files(tokenizer.get(), checkpoint, back.config);
-  check_no_other_tokenizer(folder, files);
+  for (const Rule& rule : back.rules) {
+    const NamedTensor tensor = give(rule, own.shape(rule.ours), own.values(rule.ours));
+    writer.add(tensor.name, dtype, tensor.shape,
+               kept.emplace_back(bytes_of(tensor.name, tensor.values, precision)).data());
+  }
+  const Files files = tokenizer_files(own.tokenizer.get(), checkpoint, back.config);
   make_folder(folder);
   writer.save(folder + "/model.safetensors");
   write_file_atomically(folder + "/config.json", back.config.text() + "\n");
   for (const auto& [name, content] : files) write_file_atomically(folder + "/" + name, content);
-  if (!tokenizer || files.count("tokenizer.json")) return {};
-  return {"the tokenizer, " + tokenizer->name() +
+  if (!own.tokenizer || files.count("tokenizer.json")) return {};
+  return {"the tokenizer, " + own.tokenizer->name() +
           ", is left out: files of Hugging Face's are written of byte pairs only"};
 }
-
-namespace {
-
-constexpr int GPT2_TOKENS = 50257;
-
-// llm.c's files have no tokenizer: its programs use GPT-2's.
-std::vector<std::string> tokenizer_left_out(const OwnModel& own) {
-  if (!own.has_tokenizer()) return {};
-  const auto tokenizer = load_tokenizer(own.file(), own.state());
-  if (dynamic_cast<const BytePairTokenizer*>(tokenizer.get()) && tokenizer->vocab() == GPT2_TOKENS) return {};
-  return {"the tokenizer, " + tokenizer->name() + ", is left out: llm.c's files have none, its programs GPT-2's"};
-}
-
-}  // namespace
 
 std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision) {
   if (precision == Precision::F16) throw UsageError("--precision f16: llm.c has f32 and bf16");
   const OwnModel own(checkpoint);
-  check_llm_c(own.state().model, own.state().config, checkpoint);
-  const std::vector<std::string> notes = tokenizer_left_out(own);
-  save_llm_c(path, own.state().config, precision == Precision::BF16,
+  check_llm_c(own.state.model, own.state.config, checkpoint);
+  save_llm_c(path, own.state.config, precision == Precision::BF16,
              [&](const std::string& name) { return own.values(name); });
-  return notes;
+  constexpr int GPT2_TOKENS = 50257;
+  const bool is_gpt2s =
+      dynamic_cast<const BytePairTokenizer*>(own.tokenizer.get()) && own.tokenizer->vocab() == GPT2_TOKENS;
+  if (!own.tokenizer || is_gpt2s) return {};
+  return {"the tokenizer, " + own.tokenizer->name() + ", is left out: llm.c's files have none, its programs GPT-2's"};
 }
 
 }  // namespace petroglyph

@@ -76,10 +76,6 @@ MODELS = {
         hf.OPTConfig(vocab_size=VOCAB, hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4,
                      max_position_embeddings=64, word_embed_proj_dim=32)
     ),
-    "opt, post": lambda: hf.OPTForCausalLM(
-        hf.OPTConfig(vocab_size=VOCAB, hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4,
-                     max_position_embeddings=64, word_embed_proj_dim=32, do_layer_norm_before=False)
-    ),
     "mpt": lambda: hf.MptForCausalLM(hf.MptConfig(vocab_size=VOCAB, d_model=36, n_layers=2, n_heads=6, max_seq_len=64)),
     "bloom": lambda: hf.BloomForCausalLM(hf.BloomConfig(vocab_size=VOCAB, hidden_size=36, n_layer=2, n_head=6)),
 }
