@@ -60,9 +60,6 @@ void image_files(Test& test) {
     refuse(std::string("empty, ") + format, "", format, "bad: this file is empty");
   refuse("label", cifar10(1) + static_cast<char>(10) + planes(3), "auto",
          "bad: image 1 has the label 10, expected 0 to 9");
-  refuse("coarse label", static_cast<char>(20) + cifar100(1).substr(1), "auto",
-         "bad: image 0 has the coarse label 20, expected 0 to 19");
-  refuse("a part of CIFAR-5M", "PK\3\4" + planes(0), "auto", "bad: is a zip archive; data/cifar5m.py makes images");
   test.throws("no file", "nowhere: cannot read", [&] { ImageFiles({folder.file("nowhere")}, "auto"); });
   test.throws("a folder", "expected a file, found something else", [&] { ImageFiles({folder.path()}, "auto"); });
   test.throws("two formats", "hundred.bin", [&] { ImageFiles({ten, hundred}, "auto"); });

@@ -462,25 +462,6 @@ void bad_input(Test& test) {
               [] { automaton_of("parity"); });
   test.throws("no length", "D_2: strings of 0 to 5 symbols", [] { task_of("D_2", 0, 5); });
   test.throws("lengths the wrong way", "D_2: strings of 6 to 5 symbols", [] { task_of("D_2", 6, 5); });
-  test.throws("near misses", "even_pairs: near misses", [] { task_of("even_pairs", 1, 5, true); });
-  test.throws("probability", "D_3: only parity_check", [] {
-    RegularLanguage::Settings settings;
-    settings.language = "D_3";
-    settings.ones = 0.25f;
-    RegularLanguage task(settings);
-  });
-  test.throws("no probability", "parity_check: 1.5 is no probability", [] {
-    RegularLanguage::Settings settings;
-    settings.language = "parity_check";
-    settings.ones = 1.5f;
-    RegularLanguage task(settings);
-  });
-  test.throws("plus", "D_3: only modular_arithmetic", [] {
-    RegularLanguage::Settings settings;
-    settings.language = "D_3";
-    settings.leading_plus = true;
-    RegularLanguage task(settings);
-  });
   test.throws("too few strings", "D_2: found only 2 of 4 strings of 2 to 4 symbols",
               [] { draw_members("D_2", 2, 4, 4, true, 1, STREAM); });
   test.throws("no members", "even_pairs: has no members",

@@ -56,7 +56,7 @@ std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, c
         "the stories", *tokenizer);
   } else {
     const Json* const format = own ? state.options.find("format") : nullptr;
-    corpus = open_corpus(path, *tokenizer, token_format(format ? format->string() : "auto"));
+    corpus = open_corpus(path, *tokenizer, format ? format->string() : "auto");
     if (own && validation.empty()) {  // the end of the text, which the run was not trained on
       const auto kept =
           static_cast<int64_t>(state.options.at("val-part").number() * static_cast<double>(corpus->size()));

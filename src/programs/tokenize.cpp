@@ -134,8 +134,6 @@ int tokenize(int argc, char** argv) {
   if (options.given("shard-tokens") && settings.out.empty())
     throw UsageError(
         text("--shard-tokens %lld: does nothing without --out PREFIX", static_cast<long long>(settings.shard_tokens)));
-  if (!settings.save.empty() && !settings.out.empty() && is_shard_of(settings.out, settings.save))
-    throw UsageError("--save " + settings.save + ": is one of the shards of --out " + settings.out);
   check_outputs(settings);
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 #include <glob.h>
 
@@ -18,8 +17,6 @@ namespace {
 
 constexpr size_t SHARD_HEADER = 256 * sizeof(int32_t);
 constexpr int32_t SHARD_MAGIC = 20240520, SHARD_VERSION = 1;
-
-std::string commas(size_t value) { return with_commas(static_cast<int64_t>(value)); }
 
 // Consecutive tokens in a file: a text's bytes, or integers of a fixed size.
 template <class Integer>
@@ -77,17 +74,16 @@ void check_tokens(const Corpus& corpus, const std::string& path, int vocab) {
 }
 
 // A file with only tokens, without a header.
-template <class Integer>
 std::unique_ptr<Corpus> open_raw(MappedFile file, int vocab) {
   const std::string path = file.path();
-  if (file.size() == 0 || file.size() % sizeof(Integer) != 0)
-    throw Error(path + ": " + commas(file.size()) + " bytes long, expected a multiple of " +
-                std::to_string(sizeof(Integer)) + ": truncated, or tokens of another size");
+  const auto size = static_cast<int64_t>(file.size() / sizeof(uint16_t));
+  if (size == 0 || file.size() % sizeof(uint16_t) != 0)
+    throw Error(path + ": " + counted(static_cast<int64_t>(file.size()), "byte") +
+                " long, expected a multiple of 2: " + "truncated, or tokens of another size");
   int32_t magic = 0;
   if (file.size() >= SHARD_HEADER) std::memcpy(&magic, file.data(), sizeof magic);
   if (magic == SHARD_MAGIC) throw Error(path + ": begins as llm.c's shards do (--format llm.c)");
-  const auto size = static_cast<int64_t>(file.size() / sizeof(Integer));
-  auto corpus = std::make_unique<MappedTokens<Integer>>(std::move(file), 0, size);
+  auto corpus = std::make_unique<MappedTokens<uint16_t>>(std::move(file), 0, size);
   check_tokens(*corpus, path, vocab);
   return corpus;
 }
@@ -95,16 +91,12 @@ std::unique_ptr<Corpus> open_raw(MappedFile file, int vocab) {
 std::unique_ptr<Corpus> open_shard(MappedFile file, int vocab) {
   const std::string path = file.path();
   const auto size = static_cast<int64_t>(file.size());
-  if (file.size() < SHARD_HEADER)
-    throw Error(path + ": " + counted(size, "byte") + " long: too short for a shard of tokens");
-  int32_t header[3];
-  std::memcpy(header, file.data(), sizeof header);
-  if (header[0] != SHARD_MAGIC)
-    throw Error(path + text(": begins with %d, expected llm.c's %d: no shard of tokens (nanoGPT's have no "
-                            "header: --format uint16)",
-                            header[0], SHARD_MAGIC));
-  if (header[1] != SHARD_VERSION)
-    throw Error(path + text(": a shard of version %d, expected %d, with 16 bits a token", header[1], SHARD_VERSION));
+  int32_t header[3] = {};
+  if (file.size() >= SHARD_HEADER) std::memcpy(header, file.data(), sizeof header);
+  if (header[0] != SHARD_MAGIC || header[1] != SHARD_VERSION)
+    throw Error(path + text(": no shard of tokens, which begins as llm.c's with %d and %d (nanoGPT's have no header: "
+                            "--format uint16)",
+                            SHARD_MAGIC, SHARD_VERSION));
   const int64_t promised = static_cast<int64_t>(SHARD_HEADER) + 2 * int64_t(header[2]);
   if (header[2] < 0 || size != promised)
     throw Error(path + ": " + with_commas(size) + " bytes long, its header promises " + with_commas(promised) +
@@ -143,12 +135,10 @@ class Chain final : public Corpus {
   std::vector<int64_t> ends_;
 };
 
-std::unique_ptr<Corpus> open_file(const std::string& path, const Tokenizer& tokenizer, TokenFormat format) {
+std::unique_ptr<Corpus> open_file(const std::string& path, const Tokenizer& tokenizer, const std::string& format) {
   MappedFile file(path);
-  if (format == TokenFormat::UINT16) return open_raw<uint16_t>(std::move(file), tokenizer.vocab());
-  if (format == TokenFormat::UINT32) return open_raw<uint32_t>(std::move(file), tokenizer.vocab());
-  if (format == TokenFormat::SHARD || (format == TokenFormat::AUTO && is_shard(path)))
-    return open_shard(std::move(file), tokenizer.vocab());
+  if (format == "uint16") return open_raw(std::move(file), tokenizer.vocab());
+  if (format == "llm.c" || (format == "auto" && is_shard(path))) return open_shard(std::move(file), tokenizer.vocab());
   if (file.text().empty()) throw Error(path + ": the file is empty");
   const bool ascii = dynamic_cast<const AsciiTokenizer*>(&tokenizer) != nullptr;
   const bool bytes = dynamic_cast<const ByteTokenizer*>(&tokenizer) != nullptr;
@@ -163,12 +153,7 @@ std::unique_ptr<Corpus> open_file(const std::string& path, const Tokenizer& toke
 
 bool is_shard(const std::string& path) { return path.size() > 4 && path.compare(path.size() - 4, 4, ".bin") == 0; }
 
-std::vector<std::string> token_format_names() { return {"auto", "text", "llm.c", "uint16", "uint32"}; }
-
-TokenFormat token_format(const std::string& name) {
-  const std::vector<std::string> names = token_format_names();
-  return static_cast<TokenFormat>(std::find(names.begin(), names.end(), name) - names.begin());
-}
+std::vector<std::string> token_format_names() { return {"auto", "text", "llm.c", "uint16"}; }
 
 // Sorted by bytes, independent of the locale.
 std::vector<std::string> files_of_corpus(const std::string& path) {
@@ -182,7 +167,7 @@ std::vector<std::string> files_of_corpus(const std::string& path) {
   return paths;
 }
 
-std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer, TokenFormat format) {
+std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer, const std::string& format) {
   std::vector<std::unique_ptr<Corpus>> files;
   for (const std::string& file : files_of_corpus(path)) files.push_back(open_file(file, tokenizer, format));
   if (files.size() == 1) return std::move(files[0]);
@@ -194,12 +179,6 @@ std::unique_ptr<Corpus> encode_corpus(std::string_view text, const std::string& 
   if (tokenizer.vocab() <= 1 << 8) return std::make_unique<StoredTokens<uint8_t>>(text, tokenizer);
   if (tokenizer.vocab() <= 1 << 16) return std::make_unique<StoredTokens<uint16_t>>(text, tokenizer);
   return std::make_unique<StoredTokens<int32_t>>(text, tokenizer);
-}
-
-bool begins_as_shard(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  int32_t magic = 0;
-  return file.read(reinterpret_cast<char*>(&magic), sizeof magic) && magic == SHARD_MAGIC;
 }
 
 std::string shard_bytes(const std::vector<int32_t>& tokens) {

@@ -5,7 +5,7 @@
 // For a larger text, ./tokenize writes shards. A shard (*.bin) is
 //   int32[256]   20240520, version 1, number of tokens n, zeros
 //   uint16[n]    the tokens
-// little-endian, as in llm.c's scripts. nanoGPT's *.bin files contain only the tokens and need --format: TokenFormat.
+// little-endian, as in llm.c's scripts. nanoGPT's *.bin files contain only the tokens and need --format.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,8 @@ class Corpus {
   virtual int64_t replaced() const { return 0; }  // characters that the tokenizer lacks and that were replaced
 };
 
-// The format of token files. AUTO: *.bin is a shard, any other file is text. UINT16, UINT32: only tokens, with this
-// many bits each.
-enum class TokenFormat { AUTO, TEXT, SHARD, UINT16, UINT32 };
-TokenFormat token_format(const std::string& name);  // "auto", "text", "llm.c", "uint16", "uint32"
+// The formats of token files: "auto" (*.bin is a shard, any other file is text), "text", "llm.c", and "uint16" (only
+// tokens).
 std::vector<std::string> token_format_names();
 
 // The files that match a path, which may contain * and ?, in the last part and in folders. Matches are sorted by
@@ -38,7 +36,7 @@ std::vector<std::string> token_format_names();
 std::vector<std::string> files_of_corpus(const std::string& path);
 // The concatenation of these files. Throws an Error if one of them is damaged.
 std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer,
-                                    TokenFormat format = TokenFormat::AUTO);
+                                    const std::string& format = "auto");
 
 // The tokens of a text.
 std::unique_ptr<Corpus> encode_corpus(std::string_view text, const std::string& origin, const Tokenizer& tokenizer);
@@ -59,8 +57,7 @@ class CorpusPart final : public Corpus {
   int64_t begin_, end_;
 };
 
-bool is_shard(const std::string& path);         // by the file's name
-bool begins_as_shard(const std::string& path);  // by the file's content
+bool is_shard(const std::string& path);  // by the file's name
 
 // The content of a shard with these tokens, each below 65,536.
 std::string shard_bytes(const std::vector<int32_t>& tokens);

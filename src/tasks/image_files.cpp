@@ -1,7 +1,6 @@
 #include "tasks/image_files.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -14,34 +13,24 @@ namespace {
 
 constexpr size_t PIXELS = static_cast<size_t>(Picture::SIDE) * Picture::SIDE, BYTES = PIXELS * Picture::CHANNELS;
 constexpr size_t CIFAR10_RECORD = 1 + BYTES, CIFAR100_RECORD = 2 + BYTES;
-constexpr int COARSE_CLASSES = 20;
 
 const std::vector<std::string> CIFAR10_CLASSES = {"airplane", "automobile", "bird",  "cat",  "deer",
                                                   "dog",      "frog",       "horse", "ship", "truck"};
-const std::vector<std::string> CIFAR100_CLASSES = {
-    "apple",      "aquarium fish", "baby",         "bear",       "beaver",      "bed",         "bee",
-    "beetle",     "bicycle",       "bottle",       "bowl",       "boy",         "bridge",      "bus",
-    "butterfly",  "camel",         "can",          "castle",     "caterpillar", "cattle",      "chair",
-    "chimpanzee", "clock",         "cloud",        "cockroach",  "couch",       "crab",        "crocodile",
-    "cup",        "dinosaur",      "dolphin",      "elephant",   "flatfish",    "forest",      "fox",
-    "girl",       "hamster",       "house",        "kangaroo",   "keyboard",    "lamp",        "lawn mower",
-    "leopard",    "lion",          "lizard",       "lobster",    "man",         "maple tree",  "motorcycle",
-    "mountain",   "mouse",         "mushroom",     "oak tree",   "orange",      "orchid",      "otter",
-    "palm tree",  "pear",          "pickup truck", "pine tree",  "plain",       "plate",       "poppy",
-    "porcupine",  "possum",        "rabbit",       "raccoon",    "ray",         "road",        "rocket",
-    "rose",       "sea",           "seal",         "shark",      "shrew",       "skunk",       "skyscraper",
-    "snail",      "snake",         "spider",       "squirrel",   "streetcar",   "sunflower",   "sweet pepper",
-    "table",      "tank",          "telephone",    "television", "tiger",       "tractor",     "train",
-    "trout",      "tulip",         "turtle",       "wardrobe",   "whale",       "willow tree", "wolf",
-    "woman",      "worm"};
+const std::vector<std::string> CIFAR100_CLASSES = split(
+    "apple,aquarium fish,baby,bear,beaver,bed,bee,beetle,bicycle,bottle,bowl,boy,bridge,bus,butterfly,camel,can,"
+    "castle,caterpillar,cattle,chair,chimpanzee,clock,cloud,cockroach,couch,crab,crocodile,cup,dinosaur,dolphin,"
+    "elephant,flatfish,forest,fox,girl,hamster,house,kangaroo,keyboard,lamp,lawn mower,leopard,lion,lizard,"
+    "lobster,man,maple tree,motorcycle,mountain,mouse,mushroom,oak tree,orange,orchid,otter,palm tree,pear,"
+    "pickup truck,pine tree,plain,plate,poppy,porcupine,possum,rabbit,raccoon,ray,road,rocket,rose,sea,seal,"
+    "shark,shrew,skunk,skyscraper,snail,snake,spider,squirrel,streetcar,sunflower,sweet pepper,table,tank,"
+    "telephone,television,tiger,tractor,train,trout,tulip,turtle,wardrobe,whale,willow tree,wolf,woman,worm",
+    ',');
 
 size_t record_size(ImageFormat format) { return format == ImageFormat::CIFAR100 ? CIFAR100_RECORD : CIFAR10_RECORD; }
 const char* name_of(ImageFormat format) { return format == ImageFormat::CIFAR10 ? "cifar10" : "cifar100"; }
 
 void check_file(const MappedFile& file) {
   if (file.size() == 0) throw Error(file.path() + ": this file is empty, expected images");
-  if (file.size() >= 4 && std::memcmp(file.data(), "PK\3\4", 4) == 0)
-    throw Error(file.path() + ": is a zip archive; data/cifar5m.py makes images of a part of CIFAR-5M");
 }
 
 }  // namespace
@@ -95,14 +84,10 @@ const unsigned char* ImageFiles::record(const Part& part, int64_t index) const {
 
 void ImageFiles::check_labels(const Part& part) const {
   const int classes = static_cast<int>(class_names().size());
-  for (int64_t i = 0; i < part.size; ++i) {
-    const unsigned char* const label = record(part, i);
-    const bool coarse = format_ != ImageFormat::CIFAR100 || label[-1] < COARSE_CLASSES;
-    if (*label < classes && coarse) continue;
-    throw Error(text("%s: image %s has the %slabel %d, expected 0 to %d: damaged, or of another format than %s",
-                     part.file.path().c_str(), with_commas(i).c_str(), coarse ? "" : "coarse ",
-                     coarse ? *label : label[-1], (coarse ? classes : COARSE_CLASSES) - 1, name_of(format_)));
-  }
+  for (int64_t i = 0; i < part.size; ++i)
+    if (const int label = *record(part, i); label >= classes)
+      throw Error(text("%s: image %s has the label %d, expected 0 to %d: damaged, or of another format than %s",
+                       part.file.path().c_str(), with_commas(i).c_str(), label, classes - 1, name_of(format_)));
 }
 
 Picture ImageFiles::picture(int64_t index) const {

@@ -25,19 +25,6 @@ enum { PLUS = 5, MINUS = 6, TIMES = 7, EXPRESSION_SYMBOLS = 8 };
 
 int modulo(int n, int modulus) { return (n % modulus + modulus) % modulus; }
 
-// State: 0 before the first symbol, then 1 + 2·(first symbol) + (last symbol).
-Automaton even_pairs() {
-  Automaton a;
-  a.table = {1, 4};
-  a.answer = {0};
-  for (int first = 0; first < 2; ++first)
-    for (int last = 0; last < 2; ++last) {
-      a.table.insert(a.table.end(), {1 + 2 * first, 2 + 2 * first});
-      a.answer.push_back(first != last);
-    }
-  return a;
-}
-
 // A circle of `size` states; the label is the state itself, and symbol s moves by moves[s].
 Automaton circle(int size, const std::vector<int>& moves) {
   Automaton a;
@@ -87,37 +74,45 @@ Automaton brackets(int n) {
   return a;
 }
 
-Automaton two_symbols(std::vector<int> table, std::vector<int> answer, int sink) {
-  Automaton a;
-  a.table = std::move(table);
-  a.answer = std::move(answer);
-  a.sink = sink;
-  return a;
+// Of two symbols and two answers.
+Automaton two_symbols(std::vector<int> table, std::vector<int> answer, int sink = -1) {
+  return {2, 2, 0, std::move(table), std::move(answer), sink};
+}
+
+const std::vector<std::pair<std::string, Automaton>>& languages() {
+  static const std::vector<std::pair<std::string, Automaton>> ALL = {
+      // state: 0 before the first symbol, then 1 + 2·(first symbol) + (last symbol)
+      {"even_pairs", two_symbols({1, 4, 1, 2, 1, 2, 3, 4, 3, 4}, {0, 0, 1, 1, 0})},
+      {"parity_check", circle(2, {0, 1})},
+      {"cycle_navigation", circle(CYCLE, {-1, 0, 1})},
+      {"modular_arithmetic", modular_arithmetic()},
+      {"D_2", brackets(2)},
+      {"D_3", brackets(3)},
+      {"D_4", brackets(4)},
+      {"D_12", brackets(12)},
+      // 0: an even run of 1s before the last run of 0s; 1: an odd run of 1s; 2, 3: an even and an odd run of 0s after
+      // an odd one
+      {"Tomita_3", two_symbols({0, 1, 3, 0, 3, 1, 2, 4, 4, 4}, {1, 1, 1, 0, 0}, 4)},
+      // the number of 0s at the end
+      {"Tomita_4", two_symbols({1, 0, 2, 0, 3, 0, 3, 3}, {1, 1, 1, 0}, 3)},
+      // 2·(number of 0s mod 2) + (number of 1s mod 2)
+      {"Tomita_5", two_symbols({2, 1, 3, 0, 0, 3, 1, 2}, {1, 0, 0, 0})},
+      // (number of 0s − number of 1s) mod 3
+      {"Tomita_6", two_symbols({1, 2, 2, 0, 0, 1}, {1, 0, 0})}};
+  return ALL;
 }
 
 }  // namespace
 
 std::vector<std::string> language_names() {
-  return {"even_pairs", "parity_check", "cycle_navigation", "modular_arithmetic", "D_2",      "D_3",
-          "D_4",        "D_12",         "Tomita_3",         "Tomita_4",           "Tomita_5", "Tomita_6"};
+  std::vector<std::string> names;
+  for (const auto& [name, automaton] : languages()) names.push_back(name);
+  return names;
 }
 
 Automaton automaton_of(const std::string& language) {
-  if (language == "even_pairs") return even_pairs();
-  if (language == "parity_check") return circle(2, {0, 1});
-  if (language == "cycle_navigation") return circle(CYCLE, {-1, 0, 1});
-  if (language == "modular_arithmetic") return modular_arithmetic();
-  for (const int n : {2, 3, 4, 12})
-    if (language == "D_" + std::to_string(n)) return brackets(n);
-  // 0: an even run of 1s before the last run of 0s; 1: an odd run of 1s; 2, 3: an even and an odd run of 0s after an
-  // odd one
-  if (language == "Tomita_3") return two_symbols({0, 1, 3, 0, 3, 1, 2, 4, 4, 4}, {1, 1, 1, 0, 0}, 4);
-  // the number of 0s at the end
-  if (language == "Tomita_4") return two_symbols({1, 0, 2, 0, 3, 0, 3, 3}, {1, 1, 1, 0}, 3);
-  // 2·(number of 0s mod 2) + (number of 1s mod 2)
-  if (language == "Tomita_5") return two_symbols({2, 1, 3, 0, 0, 3, 1, 2}, {1, 0, 0, 0}, -1);
-  // (number of 0s − number of 1s) mod 3
-  if (language == "Tomita_6") return two_symbols({1, 2, 2, 0, 0, 1}, {1, 0, 0}, -1);
+  for (const auto& [name, automaton] : languages())
+    if (name == language) return automaton;
   throw Error("unknown language " + language + ", expected one of " + join(language_names(), ", "));
 }
 
@@ -157,6 +152,10 @@ namespace {
 
 int depth_of(const std::string& language) {
   return language.rfind("D_", 0) == 0 ? static_cast<int>(*parse_integer(language.substr(2))) : 0;
+}
+
+bool is_membership_task(const std::string& language) {
+  return depth_of(language) > 0 || language.rfind("Tomita_", 0) == 0;
 }
 
 // A random number, about three quarters of n: a typical length of a bracket's content.
@@ -206,19 +205,14 @@ SymbolString draw_tomita_4(int length, Draws& draws) {
   return string;
 }
 
-SymbolString draw_bits(int length, Draws& draws) {
-  SymbolString string(static_cast<size_t>(length));
-  for (int32_t& symbol : string) symbol = draws.bit();
-  return string;
-}
-
 bool member(const Automaton& automaton, const SymbolString& string) {
   return automaton.label(string.data(), static_cast<int>(string.size())) == 1;
 }
 
 SymbolString draw_bits_that_are(bool wanted, const Automaton& automaton, int length, Draws& draws) {
   for (;;) {
-    SymbolString string = draw_bits(length, draws);
+    SymbolString string(static_cast<size_t>(length));
+    for (int32_t& symbol : string) symbol = draws.bit();
     if (member(automaton, string) == wanted) return string;
   }
 }
@@ -248,19 +242,11 @@ bool others_exist(const std::string& language, int length) {
 RegularLanguage::RegularLanguage(Settings settings)
     : settings_(std::move(settings)),
       automaton_(automaton_of(settings_.language)),
-      has_members_(depth_of(settings_.language) > 0 || settings_.language.rfind("Tomita_", 0) == 0) {
+      has_members_(is_membership_task(settings_.language)) {
   const Settings& s = settings_;
-  const char* const name = s.language.c_str();
   if (s.shortest < 1 || s.longest < s.shortest)
-    throw Error(text("%s: strings of %d to %d symbols, expected at least one and the shorter length first", name,
-                     s.shortest, s.longest));
-  if (s.ones != 0.5f && s.language != "parity_check")
-    throw Error(text("%s: only parity_check has a probability of 1s", name));
-  if (!(s.ones >= 0 && s.ones <= 1)) throw Error(text("%s: %g is no probability", name, static_cast<double>(s.ones)));
-  if (s.leading_plus && s.language != "modular_arithmetic")
-    throw Error(text("%s: only modular_arithmetic can begin with a '+'", name));
-  if (s.near_misses && !has_members_)
-    throw Error(text("%s: near misses are of a language, D_n or Tomita, not of a task with other answers", name));
+    throw Error(text("%s: strings of %d to %d symbols, expected at least one and the shorter length first",
+                     s.language.c_str(), s.shortest, s.longest));
 }
 
 bool RegularLanguage::has_members(int length) const {
@@ -394,12 +380,12 @@ SymbolString try_member(const std::string& language, int low, int high, Draws& d
   return language == "Tomita_3" ? draw_tomita_3(length, draws) : draw_tomita_4(length, draws);
 }
 
-// Like draw_members, but returns fewer strings if it does not find enough.
-std::vector<SymbolString> find_members(const std::string& language, int low, int high, int count, bool distinct,
-                                       uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart) {
+// Like draw_members, but throws Error only if it finds fewer than `least`.
+std::vector<SymbolString> find_members(const std::string& language, int low, int high, int count, int least,
+                                       bool distinct, uint64_t seed, uint32_t stream,
+                                       const std::vector<SymbolString>& apart) {
   const Automaton automaton = automaton_of(language);
-  if (depth_of(language) == 0 && language.rfind("Tomita_", 0) != 0)
-    throw Error(language + ": has no members, D_n and Tomita have");
+  if (!is_membership_task(language)) throw Error(language + ": has no members, D_n and Tomita have");
   if (low < 1 || high < low)
     throw Error(text("%s: strings of %d to %d symbols, expected at least one and the shorter length first",
                      language.c_str(), low, high));
@@ -415,22 +401,17 @@ std::vector<SymbolString> find_members(const std::string& language, int low, int
     if (distinct) seen.insert(string);
     found.push_back(std::move(string));
   }
-  return found;
-}
-
-void demand(int count, const std::vector<SymbolString>& found, const std::string& language, int low, int high) {
-  if (static_cast<int>(found.size()) < count)
+  if (static_cast<int>(found.size()) < least)
     throw Error(
-        text("%s: found only %zu of %d strings of %d to %d symbols", language.c_str(), found.size(), count, low, high));
+        text("%s: found only %zu of %d strings of %d to %d symbols", language.c_str(), found.size(), least, low, high));
+  return found;
 }
 
 }  // namespace
 
 std::vector<SymbolString> draw_members(const std::string& language, int low, int high, int count, bool distinct,
                                        uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart) {
-  std::vector<SymbolString> found = find_members(language, low, high, count, distinct, seed, stream, apart);
-  demand(count, found, language, low, high);
-  return found;
+  return find_members(language, low, high, count, count, distinct, seed, stream, apart);
 }
 
 NextSymbol::NextSymbol(const std::string& language, int shortest, int longest, int training, int most,
@@ -443,8 +424,7 @@ NextSymbol::NextSymbol(const std::string& language, int shortest, int longest, i
   const int found = static_cast<int>(different.size());
   const int tested = std::min(most, training > 0 ? std::max(1, found / PART) : found);
   // If a language has few strings, a rare one may be in `some` and still not be found here.
-  test_ = find_members(language, shortest, longest, tested, true, seed, stream_of("next symbol test"), {});
-  demand(1, test_, language, shortest, longest);
+  test_ = find_members(language, shortest, longest, tested, 1, true, seed, stream_of("next symbol test"), {});
   if (training > 0 && different.size() <= test_.size())
     throw Error(text(
         "%s: all strings of %d to %d symbols are in the test, and none is left to learn from; longer ones are needed",

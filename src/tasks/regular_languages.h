@@ -51,12 +51,12 @@ class RegularLanguage final : public Task {
   struct Settings {
     std::string language;
     int shortest = 1, longest = 40;  // every step draws one length for all its strings, uniformly
-    float ones = 0.5f;               // parity_check: the probability of a 1
-    bool leading_plus = false;       // modular_arithmetic: "+1*3" instead of "1*3", as in the paper's code
+    float ones = 0.5f;               // only parity_check: the probability of a 1
+    bool leading_plus = false;       // only modular_arithmetic: "+1*3" instead of "1*3", as in the paper's code
     bool near_misses = false;        // strings that are no members are members with one bit flipped, not random
     bool every_position = false;     // the model has logits at every position; only the last one counts
   };
-  // Throws Error if the settings do not fit the language.
+  // Throws Error for an unknown language, and for lengths that are not 1 ≤ shortest ≤ longest.
   explicit RegularLanguage(Settings settings);
 
   int vocab() const { return automaton_.symbols; }

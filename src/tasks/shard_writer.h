@@ -13,9 +13,6 @@ namespace petroglyph {
 // would be replaced by a shard, or removed as a later shard of an earlier output.
 void check_shards(const std::string& prefix, bool force, const std::vector<std::string>& read);
 
-// Whether `path` is the name of one of the prefix's shards.
-bool is_shard_of(const std::string& prefix, const std::string& path);
-
 class ShardWriter {
  public:
   // Writes PREFIX_000000.bin, PREFIX_000001.bin, …; nothing if the prefix is empty. With `force`, existing files are

@@ -30,7 +30,11 @@ class Task {
   virtual int64_t evaluation_samples() const { return std::numeric_limits<int64_t>::max(); }
   // The mean accuracy over the samples, from 0 to 1. best: the likeliest class of each row of logits; for sets, 1 or
   // 0 for each entry. The default is the fraction of the counted targets that are correct.
-  virtual double accuracy(const Batch& batch, const std::vector<int32_t>& best) const;
+  virtual double accuracy(const Batch& batch, const std::vector<int32_t>& best) const {
+    int64_t right = 0;
+    for (size_t i = 0; i < best.size(); ++i) right += batch.targets[i] >= 0 && batch.targets[i] == best[i];
+    return batch.counted > 0 ? static_cast<double>(right) / static_cast<double>(batch.counted) : 0;
+  }
   // The accuracy of random answers, for figures; 0: not drawn.
   virtual double chance() const { return 0; }
   // The name of the loss, for figures; tasks with sets have another loss.

@@ -1,7 +1,6 @@
 #include "tokenizers/byte_pairs.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -14,47 +13,72 @@ namespace {
 
 constexpr uint32_t NONE = UINT32_MAX;
 
-// Passes on tokens in parts. A text has few distinct words, so each word is merged once. After that, its tokens are
-// copied from its first occurrence in the part.
-class PartEncoder {
+// Passes on the tokens of a text in parts, with those before and after each text. With Reading::DOCUMENTS, one
+// end-of-text token separates documents. If the tokens after a text, or those before the next one, are already this
+// token, it is not repeated.
+class TextEncoder {
  public:
-  PartEncoder(const BytePairTokenizer& tokenizer, const Tokenizer::TakeTokens& take)
-      : tokenizer_(tokenizer), take_(take) {}
-
-  void add(int32_t token) {
-    tokens_.push_back(token);
-    if (tokens_.size() >= PART) give();
+  TextEncoder(const BytePairTokenizer& tokenizer, Reading reading, const Tokenizer::TakeTokens& take)
+      : tokenizer_(tokenizer), extras_(tokenizer.extras()), reading_(reading), take_(take) {
+    if (reading == Reading::PROMPT || reading == Reading::SPECIAL_PROMPT) begin();
   }
 
-  void add(std::string_view text) {
-    for (size_t at = 0, end; at < text.size(); at = end) {
+  void add_text(std::string_view text) {
+    begin();
+    size_t at = 0;
+    if (extras_.space_before && text[0] != ' ') {
+      const std::string longer = " " + std::string(text);
+      at = gpt2_piece_end(longer, 0) - 1;
+      tokenizer_.merge(std::string_view(longer).substr(0, at + 1), tokens_);
+    }
+    for (size_t end; at < text.size(); at = end) {
       end = gpt2_piece_end(text, at);
       add_piece(text.substr(at, end - at));
       if (tokens_.size() >= PART) give();
     }
   }
 
-  // Adds the text with a space before it. The cache of words points into the text, so the copy must live until the
-  // cache is cleared.
-  void add_behind_space(std::string_view text) {
-    copies_.push_back(" " + std::string(text));
-    add(copies_.back());
+  void add_token(int32_t token) {
+    const std::vector<int32_t>& ends = *extras_.end;
+    if (reading_ == Reading::DOCUMENTS && std::find(ends.begin(), ends.end(), token) != ends.end()) return end(token);
+    begin();
+    tokens_.push_back(token);
   }
 
-  void give() {
-    if (!tokens_.empty()) take_(tokens_);
-    tokens_.clear();
-    words_.assign(WORDS, {});
+  void finish() {
+    if (inside_) end(NO_TOKEN);
+    give();
   }
 
  private:
+  static constexpr int32_t NO_TOKEN = -1;
   static constexpr size_t PART = size_t(1) << 22, WORDS = size_t(1) << 15;
   struct Word {
     std::string_view text;
     size_t begin, count;  // in tokens_
   };
 
-  // A direct-mapped cache: each word has one slot, which holds the last word with the same hash.
+  void begin() {
+    if (inside_) return;
+    inside_ = true;
+    if (extras_.prefix != std::vector<int32_t>{last_end_}) add_all(extras_.prefix);
+  }
+
+  void end(int32_t token) {
+    if (inside_) add_all(extras_.suffix);
+    const bool there = inside_ && !extras_.suffix.empty() && extras_.suffix.back() == token;
+    if (token != NO_TOKEN && !there) tokens_.push_back(token);
+    last_end_ = token;
+    inside_ = false;
+  }
+
+  void add_all(const std::vector<int32_t>& tokens) {
+    if (reading_ != Reading::PLAIN && reading_ != Reading::SPECIAL)
+      tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  }
+
+  // A text has few distinct words, so each is merged once. After that, its tokens are copied from its first occurrence
+  // in the part. Each word has one slot, which holds the last word with the same hash.
   void add_piece(std::string_view piece) {
     Word& word = words_[std::hash<std::string_view>()(piece) % WORDS];
     if (word.text != piece) {
@@ -66,64 +90,18 @@ class PartEncoder {
     for (size_t i = 0; i < word.count; ++i) tokens_.push_back(tokens_[word.begin + i]);
   }
 
+  void give() {
+    if (!tokens_.empty()) take_(tokens_);
+    tokens_.clear();
+    words_.assign(WORDS, {});
+  }
+
   const BytePairTokenizer& tokenizer_;
+  const BytePairExtras& extras_;
+  const Reading reading_;
   const Tokenizer::TakeTokens& take_;
   std::vector<int32_t> tokens_;
   std::vector<Word> words_ = std::vector<Word>(WORDS);
-  std::deque<std::string> copies_;
-};
-
-// Adds the tokens before and after each text. With Reading::DOCUMENTS, one end-of-text token separates documents. If
-// the tokens after a text, or those before the next one, are already this token, it is not repeated.
-class TextEncoder {
- public:
-  TextEncoder(const BytePairTokenizer& tokenizer, Reading reading, const Tokenizer::TakeTokens& take)
-      : extras_(tokenizer.extras()), reading_(reading), out_(tokenizer, take) {
-    if (reading == Reading::PROMPT || reading == Reading::SPECIAL_PROMPT) begin();
-  }
-
-  void add_text(std::string_view text) {
-    begin();
-    extras_.space_before&& text[0] != ' ' ? out_.add_behind_space(text) : out_.add(text);
-  }
-
-  void add_token(int32_t token) {
-    const std::vector<int32_t>& ends = *extras_.end;
-    if (reading_ == Reading::DOCUMENTS && std::find(ends.begin(), ends.end(), token) != ends.end()) return end(token);
-    begin();
-    out_.add(token);
-  }
-
-  void finish() {
-    if (inside_) end(NO_TOKEN);
-    out_.give();
-  }
-
- private:
-  static constexpr int32_t NO_TOKEN = -1;
-
-  void begin() {
-    if (inside_) return;
-    inside_ = true;
-    if (extras_.prefix != std::vector<int32_t>{last_end_}) add_all(extras_.prefix);
-  }
-
-  void end(int32_t token) {
-    if (inside_) add_all(extras_.suffix);
-    const bool there = inside_ && !extras_.suffix.empty() && extras_.suffix.back() == token;
-    if (token != NO_TOKEN && !there) out_.add(token);
-    last_end_ = token;
-    inside_ = false;
-  }
-
-  void add_all(const std::vector<int32_t>& tokens) {
-    if (reading_ == Reading::PLAIN || reading_ == Reading::SPECIAL) return;
-    for (const int32_t token : tokens) out_.add(token);
-  }
-
-  const BytePairExtras& extras_;
-  const Reading reading_;
-  PartEncoder out_;
   bool inside_ = false;  // whether a text has begun
   int32_t last_end_ = NO_TOKEN;
 };

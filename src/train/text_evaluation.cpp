@@ -79,7 +79,7 @@ void evaluate_checkpoint(const TextRunSettings& given) {
     check_replaces(*tokenizer);
     tokenizer = replacing(std::move(tokenizer));
   }
-  const std::shared_ptr<const Corpus> whole = open_corpus(name, *tokenizer, token_format(source.format));
+  const std::shared_ptr<const Corpus> whole = open_corpus(name, *tokenizer, source.format);
   const auto ops = make_device(settings.device, settings.threads);
   const auto model = load_model(file, state, *ops);
   const Json* const readout = state.config.find("readout");

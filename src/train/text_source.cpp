@@ -23,9 +23,8 @@ void TextSource::declare(Options& options, bool may_move) {
   if (may_move) training.always();
   if (may_move) evaluation.always();
   options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
-  options.add(
-      "format", &format, token_format_names(),
-      "of the files: auto takes *.bin for llm.c's shards, anything else for text; uint16, uint32: nanoGPT's *.bin");
+  options.add("format", &format, token_format_names(),
+              "of the files: auto takes *.bin for llm.c's shards, anything else for text; uint16: nanoGPT's *.bin");
   options
       .add("tokenizer", &tokenizer,
            "auto: ascii where the text is ASCII, else bytes; ascii, bytes, a file of " + called("tokenize") +
@@ -71,10 +70,10 @@ OpenText open_text_source(const TextSource& source, size_t story_bytes, std::uni
   std::shared_ptr<const Corpus> all =
       source.data.empty()
           ? encode_corpus(tell_stories(1, stream_of("stories"), story_bytes), source.name(), *text.tokenizer)
-          : open_corpus(source.data, *text.tokenizer, token_format(source.format));
+          : open_corpus(source.data, *text.tokenizer, source.format);
   if (!source.validation.empty()) {
     text.training = all;
-    text.validation = open_corpus(source.validation, *text.tokenizer, token_format(source.format));
+    text.validation = open_corpus(source.validation, *text.tokenizer, source.format);
     return text;
   }
   const int64_t size = all->size(), kept = static_cast<int64_t>(source.validation_part * static_cast<double>(size));
