@@ -7,8 +7,6 @@
 
 namespace petroglyph {
 
-using numerics::fma;
-
 void Reference::cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale,
                               int64_t N, int V) {
   for (int64_t n = 0; n < N; ++n) {
@@ -63,8 +61,7 @@ namespace {
 real long_sum(real* partial, const real* x, int64_t n) {
   int64_t rows = 0;
   for (int64_t first = 0; first < n; first += 1024)
-    partial[rows++] =
-        lane_sum(std::min<int64_t>(1024, n - first), [&](real sum, int64_t i) { return sum + x[first + i]; });
+    partial[rows++] = lane_sum(x + first, std::min<int64_t>(1024, n - first));
   return rows > 1 ? long_sum(partial, partial, rows) : rows > 0 ? partial[0] : 0;
 }
 
@@ -75,8 +72,7 @@ void Reference::sum(real* sum, real* partial, const real* x, int64_t n) { *sum =
 void Reference::sum_of_squares(real* sum, real* partial, const real* x, int64_t n) {
   int64_t rows = 0;
   for (int64_t first = 0; first < n; first += 1024)
-    partial[rows++] = lane_sum(std::min<int64_t>(1024, n - first),
-                               [&](real lane, int64_t i) { return fma(x[first + i], x[first + i], lane); });
+    partial[rows++] = lane_dot(x + first, x + first, std::min<int64_t>(1024, n - first));
   *sum = long_sum(partial, partial, rows);
 }
 
