@@ -408,7 +408,7 @@ void any_model(Test& test) {
     for (const Parameter& p : model->parameters.list())
       for (int64_t i = 0; i < p.size(); ++i)
         weights[static_cast<size_t>(p.begin + i)] =
-            (p.init.kind == Init::ONES ? 1 : 0) + real(0.2) * normal(3, stream_of(p.name), 0, static_cast<uint64_t>(i));
+            (p.init.value(0, 0, 0) == 1 ? 1 : 0) + real(0.2) * normal(3, stream_of(p.name), 0, static_cast<uint64_t>(i));
     model->parameters.upload_all(weights);
     std::vector<int32_t> tokens;
     const int vocab = static_cast<int>(config.at("vocab").integer());

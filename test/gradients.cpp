@@ -120,7 +120,7 @@ void check_model(Test& test, Ops& ops, const ModelCase& row) {
   for (const Parameter& p : parameters.list())
     for (int64_t i = 0; i < p.size(); ++i)
       start[static_cast<size_t>(p.begin + i)] =
-          (p.init.kind == Init::ONES ? 1 : 0) + 0.3 * normal(3, stream_of(p.name), 0, static_cast<uint64_t>(i));
+          (p.init.value(0, 0, 0) == 1 ? 1 : 0) + 0.3 * normal(3, stream_of(p.name), 0, static_cast<uint64_t>(i));
   parameters.upload_all(start);
   const ModelBatch batch(ops, row, model->classes(), 5);
   const int64_t rows = model->logit_rows(batch.input());

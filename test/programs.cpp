@@ -1430,7 +1430,8 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "more than it has positions for", "attention runs/l --length 9", 2,
            "--length 9: runs/l/model.safetensors reads 8 tokens at most");
     expect(shell, "weights that are no shares", "attention runs/u", 1, "does not normalize its attention");
-    expect(shell, "a model that does not attend", "attention runs/t runs/m", 1, "a mamba has no attention maps");
+    expect(shell, "a model that does not attend", "attention runs/t runs/m", 1,
+           "this mamba's maps do not cover all earlier tokens");
     expect(shell, "a model of a language", "attention " + language, 1, "a checkpoint of train_regular, expected one");
     expect(shell, "no such text", "attention runs/t --text nowhere", 1, "nowhere");
     expect(shell, "attention of nothing", "attention", 2, "./train_text makes one");

@@ -76,8 +76,6 @@ class AttentionSubject {
   // Throws Error if the maps are not normalized weights over the preceding tokens.
   void check_maps() const {
     const std::string& path = opened_.file.path();
-    if (!opened_.model->has_attention_maps())
-      throw Error(path + ": a " + opened_.state.model + " has no attention maps");
     const Json* const normalized = opened_.state.config.find("normalized");
     if (normalized && !normalized->boolean())
       throw Error(path + ": this " + opened_.state.model +

@@ -31,7 +31,6 @@
 #include "base/text.h"
 #include "models/config.h"
 #include "models/model.h"
-#include "models/models.h"
 #include "models/parts.h"
 
 namespace petroglyph {
@@ -142,7 +141,6 @@ class BirnImage final : public Model {
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
-  bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t block, int sample) override;
   std::unique_ptr<Decoder> make_decoder(int, int) override {
     throw Error("birn_image: a model of images cannot decode token by token");

@@ -8,9 +8,8 @@
 namespace petroglyph {
 
 ConfigReader::ConfigReader(std::string owner, Json object) : owner_(std::move(owner)), object_(std::move(object)) {
-  if (!object_.is(Json::Kind::Object)) {
+  if (!object_.is(Json::Kind::Object))
     fail(std::string("expected an object as config, found ") + name_of(object_.kind()));
-  }
 }
 
 void ConfigReader::fail(const std::string& complaint) const { throw Error(owner_ + ": " + complaint); }
@@ -30,9 +29,8 @@ const Json& ConfigReader::expect(const std::string& key, const Json& value, Json
 
 int64_t ConfigReader::checked_integer(const std::string& key, const Json& value, int64_t low, int64_t high) const {
   const double number = expect(key, value, Json::Kind::Number).number();
-  if (!(number >= double(low) && number <= double(high))) {
+  if (!(number >= double(low) && number <= double(high)))
     fail(key + " " + exact_text(number) + " out of range " + std::to_string(low) + " to " + std::to_string(high));
-  }
   const int64_t whole = static_cast<int64_t>(number);
   if (double(whole) != number) fail(key + " " + exact_text(number) + " is not a whole number");
   return whole;
@@ -68,26 +66,18 @@ std::string ConfigReader::choice(const std::string& key, const std::vector<std::
   fail(key + " \"" + word + "\" is not one of " + join(allowed, ", "));
 }
 
-std::vector<int64_t> ConfigReader::integers(const std::string& key, int64_t low, int64_t high,
-                                            std::optional<std::vector<int64_t>> otherwise) {
-  const Json* value = ask(key, !otherwise);
-  if (!value) return *otherwise;
+std::vector<int64_t> ConfigReader::integers(const std::string& key, int64_t low, int64_t high) {
   std::vector<int64_t> list;
-  for (const Json& item : expect(key, *value, Json::Kind::Array).items()) {
+  for (const Json& item : expect(key, *ask(key, true), Json::Kind::Array).items())
     list.push_back(checked_integer(key + "[" + std::to_string(list.size()) + "]", item, low, high));
-  }
   return list;
 }
 
 Json ConfigReader::object(const std::string& key) { return expect(key, *ask(key, true), Json::Kind::Object); }
 
 void ConfigReader::finish() const {
-  for (const Json::Member& member : object_.members()) {
-    if (asked_.count(member.first)) continue;
-    const std::string meant = nearest_word(member.first, {asked_.begin(), asked_.end()});
-    fail("unknown key \"" + member.first + "\" in the config" +
-         (meant.empty() ? "" : " (did you mean \"" + meant + "\"?)"));
-  }
+  for (const Json::Member& member : object_.members())
+    if (asked_.count(member.first) == 0) fail("unknown key \"" + member.first + "\" in the config");
 }
 
 }  // namespace petroglyph

@@ -23,8 +23,7 @@ class ConfigReader {
   std::string string(const std::string& key, std::optional<std::string> otherwise = {});
   std::string choice(const std::string& key, const std::vector<std::string>& allowed,
                      std::optional<std::string> otherwise = {});
-  std::vector<int64_t> integers(const std::string& key, int64_t low, int64_t high,
-                                std::optional<std::vector<int64_t>> otherwise = {});
+  std::vector<int64_t> integers(const std::string& key, int64_t low, int64_t high);
   // A nested object, for a reader of its own.
   Json object(const std::string& key);
 

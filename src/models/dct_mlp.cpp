@@ -40,7 +40,6 @@
 #include "base/text.h"
 #include "models/config.h"
 #include "models/model.h"
-#include "models/models.h"
 #include "models/parts.h"
 #include "ops/dct_plan.h"
 

@@ -60,9 +60,7 @@
 #include "base/text.h"
 #include "models/attention_map.h"
 #include "models/config.h"
-#include "models/models.h"
 #include "models/parts.h"
-#include "models/window_decoder.h"
 
 namespace petroglyph {
 
@@ -178,7 +176,6 @@ class LinearTransformer final : public Model {
   }
   int64_t logit_rows(const Input& input) const override { return config_.readout.last ? input.batch : input.rows(); }
   bool has_fixed_state() const override { return config_.embedding.position == "none" && window() == 0; }
-  bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t l, int sample) override;
 
   const real* forward(const Input& input) override;

@@ -42,7 +42,6 @@
 #include "base/text.h"
 #include "models/config.h"
 #include "models/model.h"
-#include "models/models.h"
 #include "models/parts.h"
 
 namespace petroglyph {

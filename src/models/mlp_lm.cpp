@@ -28,9 +28,7 @@
 #include "base/text.h"
 #include "models/config.h"
 #include "models/model.h"
-#include "models/models.h"
 #include "models/parts.h"
-#include "models/window_decoder.h"
 
 namespace petroglyph {
 

@@ -12,15 +12,6 @@ namespace {
 constexpr int64_t ALIGNMENT = 16;
 }  // namespace
 
-real Init::operator()(uint64_t seed, uint32_t stream, int64_t index) const {
-  const uint64_t i = static_cast<uint64_t>(index);
-  switch (kind) {
-    case NORMAL: return deviation * petroglyph::normal(seed, stream, 0, i);
-    case FUNCTION: return function_of(index, philox(seed, stream, 0, i));
-    default: return kind == ONES ? real(1) : real(0);
-  }
-}
-
 const int32_t* Input::tokens_for(const std::string& model) const {
   if (!tokens) throw Error(model + ": reads tokens, not patches of images");
   return tokens;
@@ -62,7 +53,8 @@ void Parameters::initialize(uint64_t seed) {
   std::vector<real> host(static_cast<size_t>(padded_size_));
   for (const Parameter& p : list_) {
     const uint32_t stream = stream_of(p.name);
-    for (int64_t i = 0; i < p.size(); ++i) host[static_cast<size_t>(p.begin + i)] = p.init(seed, stream, i);
+    for (int64_t i = 0; i < p.size(); ++i)
+      host[static_cast<size_t>(p.begin + i)] = p.init.value(seed, stream, static_cast<uint64_t>(i));
   }
   values_.upload(host);
 }
@@ -80,21 +72,12 @@ Parameter* Parameters::find(const std::string& name) {
   return nullptr;
 }
 
-namespace {
-
-bool begins(const std::string& name, const char* with) { return name.rfind(with, 0) == 0; }
-
-bool is_embedding_or_readout(const std::string& name) {
-  return name.find("_embedding.") != std::string::npos || begins(name, "cls_token") || begins(name, "padding") ||
-         begins(name, "head.");
-}
-
-}  // namespace
-
 int64_t Parameters::size_of_layers() const {
-  int64_t size = 0;
+  int64_t size = size_;
   for (const Parameter& p : list_)
-    if (!is_embedding_or_readout(p.name)) size += p.size();
+    if (p.name.find("_embedding.") != std::string::npos || p.name == "cls_token" || p.name == "padding" ||
+        p.name.rfind("head.", 0) == 0)
+      size -= p.size();
   return size;
 }
 

@@ -15,24 +15,31 @@
 
 namespace petroglyph {
 
-// Initial values of a parameter: N(0, deviation²), zeros, ones, or a function of each element's index and of four
-// random words.
+// Initial values of a parameter, for each element's index.
 struct Init {
-  using Function = std::function<real(int64_t index, const Random4& random)>;
-  enum Kind { NORMAL, ZEROS, ONES, FUNCTION } kind;
-  real deviation;
-  Function function_of;
+  std::function<real(uint64_t seed, uint32_t stream, uint64_t index)> value;
 
-  static Init normal(real deviation) { return {NORMAL, deviation, nullptr}; }
-  static Init zeros() { return {ZEROS, 0, nullptr}; }
-  static Init ones() { return {ONES, 0, nullptr}; }
-  static Init function(Function f) { return {FUNCTION, 0, std::move(f)}; }
+  static Init constant(real value) {
+    return {[=](uint64_t, uint32_t, uint64_t) { return value; }};
+  }
+  static Init zeros() { return constant(0); }
+  static Init ones() { return constant(1); }
+  // N(0, deviation²)
+  static Init normal(real deviation) {
+    return {
+        [=](uint64_t seed, uint32_t stream, uint64_t i) { return deviation * petroglyph::normal(seed, stream, 0, i); }};
+  }
+  // A function of the index and of four random words.
+  static Init function(const std::function<real(int64_t index, const Random4& random)>& f) {
+    return {[=](uint64_t seed, uint32_t stream, uint64_t i) {
+      return f(static_cast<int64_t>(i), philox(seed, stream, 0, i));
+    }};
+  }
   // Uniform between −bound and bound.
   static Init uniform(real bound) {
     return function(
-        [bound](int64_t, const Random4& random) { return bound * (2 * petroglyph::uniform(random.word[0]) - 1); });
+        [=](int64_t, const Random4& random) { return bound * (2 * petroglyph::uniform(random.word[0]) - 1); });
   }
-  real operator()(uint64_t seed, uint32_t stream, int64_t index) const;
 };
 
 struct Parameter {
@@ -195,7 +202,6 @@ class Model {
   // The attention weights of a block in the last forward(), of one sample: (maps,T,T), a row for each query. Throws
   // Error for a model without such weights.
   virtual std::vector<real> attention_map(size_t block, int sample);
-  virtual bool has_attention_maps() const { return false; }
 
   // If set, forward() calls it with the output of each layer, (B,T,D) on the device, T the positions of this layer.
   // Only Transformers and RegularGPT do.
@@ -207,10 +213,30 @@ class Model {
   virtual std::unique_ptr<Decoder> make_decoder(int batch, int capacity) = 0;
 };
 
-// The models by name. `config` has the keys of the model's file; a bad one throws Error.
-std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops);
-// origin: the file that the configuration comes from; its name opens error messages
-std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops, const std::string& origin);
+// The decoder of a model that reads a window of fixed length and has logits for its end only. Every position's logits
+// are forward() of the `window` tokens up to it, so the decoder stores the tokens and nothing else. The
+// logits of positions before the first whole window are NaN. Decoding runs forward passes of the model, which overwrite
+// the activations that backward() needs. name: the model's, for error messages.
+std::unique_ptr<Decoder> make_window_decoder(Model& model, Ops& ops, const std::string& name, int window, int batch,
+                                             int capacity);
+
+// The models by name (registry.cpp). `config` has the keys of the model's file; a bad one throws Error. origin: the file
+// that the configuration comes from; its name opens error messages
+std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops,
+                                  const std::string& origin = "");
+
 std::vector<std::string> model_names();
+std::unique_ptr<Model> make_birn_image(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_dct_mlp(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_deep_sets(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_linear_causal_rn(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_linear_transformer(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_mamba(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_mlp_lm(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_regular_gpt(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_relation_network(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_rnn(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_transformer(const Json& config, Ops& ops);
 
 }  // namespace petroglyph

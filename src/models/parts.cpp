@@ -50,28 +50,24 @@ Norm::Norm(Parameters& parameters, const std::string& name, int width, bool affi
   bias_ = &parameters.add(name + ".bias", {width}, Init::zeros());
 }
 
-const real* Norm::forward(Ops& ops, Saved& saved, Tensor& output, const real* x, int64_t N) const {
+void Norm::normalize(Ops& ops, Saved& saved, real* y, const real* x, int64_t N) const {
   saved.hat.resize(ops, {N, width_});
   saved.inv_std.resize(ops, {N});
-  if (!weight_) {
+  if (weight_)
+    ops.layer_norm(y, saved.hat.data(), saved.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N, width_);
+  else
     ops.normalize(saved.hat.data(), saved.inv_std.data(), x, N, width_);
-    return saved.hat.data();
-  }
-  output.resize(ops, {N, width_});
-  ops.layer_norm(output.data(), saved.hat.data(), saved.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N,
-                 width_);
-  return output.data();
+}
+
+const real* Norm::forward(Ops& ops, Saved& saved, Tensor& output, const real* x, int64_t N) const {
+  if (weight_) output.resize(ops, {N, width_});
+  normalize(ops, saved, output.data(), x, N);
+  return weight_ ? output.data() : saved.hat.data();
 }
 
 void Norm::in_place(Ops& ops, Saved& saved, real* x, int64_t N) const {
-  saved.hat.resize(ops, {N, width_});
-  saved.inv_std.resize(ops, {N});
-  if (weight_) {
-    ops.layer_norm(x, saved.hat.data(), saved.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N, width_);
-    return;
-  }
-  ops.normalize(saved.hat.data(), saved.inv_std.data(), x, N, width_);
-  ops.copy(x, 0, saved.hat.data(), 0, saved.hat.bytes(), 1);
+  normalize(ops, saved, x, x, N);
+  if (!weight_) ops.copy(x, 0, saved.hat.data(), 0, saved.hat.bytes(), 1);
 }
 
 const real* Norm::output(Ops& ops, const Saved& saved, Tensor& output, int64_t N) const {

@@ -68,6 +68,9 @@ class Norm {
   void backward(Ops& ops, real* dx, const real* dy, const Saved& saved, int64_t N, Into into) const;
 
  private:
+  // saved, and where the norm is affine y, which may be x
+  void normalize(Ops& ops, Saved& saved, real* y, const real* x, int64_t N) const;
+
   int width_ = 0;
   real epsilon_ = 0;
   Parameter *weight_ = nullptr, *bias_ = nullptr;  // (D) each, or null

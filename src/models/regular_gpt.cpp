@@ -55,7 +55,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "models/config.h"
-#include "models/models.h"
 #include "models/parts.h"
 
 namespace petroglyph {
@@ -187,7 +186,6 @@ class DilatedGpt final : public Model {
   int vocab() const override { return config_.vocab; }
   bool deepens() const override { return true; }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
-  bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t layer, int sample) override;
 
   const real* forward(const Input& input) override {

@@ -51,10 +51,8 @@
 #include "base/text.h"
 #include "models/attention_map.h"
 #include "models/config.h"
-#include "models/models.h"
 #include "models/parts.h"
 #include "models/positions.h"
-#include "models/window_decoder.h"
 
 namespace petroglyph {
 
@@ -181,7 +179,6 @@ class Transformer final : public Model {
     return config_.readout.last && !config_.causal && !config_.embedding.images() ? config_.embedding.context : 0;
   }
   int64_t logit_rows(const Input& input) const override { return config_.readout.last ? input.batch : input.rows(); }
-  bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t l, int sample) override;
 
   const real* forward(const Input& input) override;

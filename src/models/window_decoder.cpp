@@ -1,12 +1,11 @@
-#include "models/window_decoder.h"
+// The decoder of a model that reads a window of fixed length: make_window_decoder() of model.h.
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "base/text.h"
+#include "models/model.h"
 
 namespace petroglyph {
 
@@ -20,14 +19,16 @@ class WindowDecoder final : public Decoder {
         ops_(ops),
         window_(window),
         batch_(batch),
-        recent_(ops, {batch, window - 1}) {}
+        capacity_(static_cast<size_t>(capacity)),
+        tokens_(ops, {batch, capacity}) {}
 
  private:
   static constexpr size_t TOKEN = sizeof(int32_t);
 
   const real* advance(const int32_t* tokens, int n, bool need_logits) override {
     const int early = std::clamp(window_ - 1 - length(), 0, n);  // positions before the first whole window
-    join(tokens, n);
+    const size_t rows = static_cast<size_t>(batch_), count = static_cast<size_t>(n);
+    ops_.copy(tokens_.data() + length(), capacity_ * TOKEN, tokens, count * TOKEN, count * TOKEN, rows);
     if (!need_logits) return nullptr;
     logits_.resize(ops_, {batch_, n, model_.classes()});
     if (early > 0)
@@ -36,38 +37,26 @@ class WindowDecoder final : public Decoder {
     return logits_.data();
   }
 
-  // joined_ (B,W−1+n) = the last W − 1 tokens, then the new ones. At the start, fewer than W − 1 are valid: the last of
-  // these places.
-  void join(const int32_t* tokens, int n) {
-    const size_t before = static_cast<size_t>(window_) - 1, row = (before + static_cast<size_t>(n)) * TOKEN;
-    joined_.resize(ops_, {batch_, window_ - 1 + n});
-    ops_.copy(joined_.data(), row, recent_.data(), before * TOKEN, before * TOKEN, static_cast<size_t>(batch_));
-    ops_.copy(joined_.data() + before, row, tokens, static_cast<size_t>(n) * TOKEN, static_cast<size_t>(n) * TOKEN,
-              static_cast<size_t>(batch_));
-    ops_.copy(recent_.data(), before * TOKEN, joined_.data() + n, row, before * TOKEN, static_cast<size_t>(batch_));
-  }
-
   // The logits of the new positions begin … n−1: a batch of one window for each.
   void read_windows(int begin, int n) {
-    const int count = n - begin;
+    const size_t rows = static_cast<size_t>(batch_), count = static_cast<size_t>(n - begin);
     const size_t row = static_cast<size_t>(window_) * TOKEN;
-    windows_.resize(ops_, {batch_, count, window_});
-    for (int i = 0; i < count; ++i)
-      ops_.copy(windows_.data() + static_cast<int64_t>(i) * window_, row * static_cast<size_t>(count),
-                joined_.data() + begin + i, (static_cast<size_t>(window_) - 1 + static_cast<size_t>(n)) * TOKEN, row,
-                static_cast<size_t>(batch_));
-    const real* logits = model_.forward({windows_.data(), batch_ * count, window_});
+    windows_.resize(ops_, {batch_, n - begin, window_});
+    for (int i = begin; i < n; ++i)
+      ops_.copy(windows_.data() + static_cast<int64_t>(i - begin) * window_, row * count,
+                tokens_.data() + length() + i + 1 - window_, capacity_ * TOKEN, row, rows);
+    const real* logits = model_.forward({windows_.data(), batch_ * (n - begin), window_});
     const size_t logits_row = static_cast<size_t>(model_.classes()) * sizeof(real);
     ops_.copy(logits_.data() + static_cast<int64_t>(begin) * model_.classes(), logits_row * static_cast<size_t>(n),
-              logits, logits_row * static_cast<size_t>(count), logits_row * static_cast<size_t>(count),
-              static_cast<size_t>(batch_));
+              logits, logits_row * count, logits_row * count, rows);
   }
 
   Model& model_;
   Ops& ops_;
   int window_, batch_;
-  Tokens recent_, joined_, windows_;  // (B,W−1), (B,W−1+n), (B,windows,W)
-  Tensor logits_;                     // (B,n,V)
+  size_t capacity_;
+  Tokens tokens_, windows_;  // (B,capacity), (B,windows,W)
+  Tensor logits_;            // (B,n,V)
 };
 
 }  // namespace
