@@ -509,12 +509,13 @@ void tokenizers(Test& test) {
                         around(R"({"type": "TemplateProcessing", "single": [{"Sequence": {}}, {"Sequence": {}}]})")),
          "post_processor: expected a template with one text in it");
   refuse("a token that is none",
-         Json(json).set("post_processor", around(R"({"type": "BertProcessing", "cls": ["a", 0], "sep": ["b", 501]})")),
+         Json(json).set(
+             "post_processor",
+             around(R"({"type": "TemplateProcessing", "single": [{"Sequence": {}}, {"SpecialToken": {"id": "a"}}],
+                                   "special_tokens": {"a": {"ids": [501]}}})")),
          "post_processor: token 501, expected one of the 501 tokens");
   refuse("another processor", Json(json).set("post_processor", around(R"({"type": "Other"})")),
          "post_processor \"Other\" is not supported: a text may have tokens before and after it, no more");
-  refuse("words", Json(json).set("model", Json(json.at("model")).set("end_of_word_suffix", "</w>")),
-         "end_of_word_suffix \"</w>\" is not supported: tokens are of bytes, as GPT-2's");
   refuse("pieces that are tokens", Json(json).set("model", Json(json.at("model")).set("ignore_merges", true)),
          "ignore_merges true is not supported: no piece is a token but by merges");
   refuse("lower case", Json(json).set("normalizer", Json::object().set("type", "Lowercase")),

@@ -99,17 +99,13 @@ Json template_of(const BytePairTokenizer& tokenizer) {
 }
 
 std::string tokenizer_json(const BytePairTokenizer& tokenizer, const std::string& origin) {
-  Json model = Json::object(), level = Json::object(), json = Json::object();
-  model.set("type", "BPE").set("vocab", vocabulary(tokenizer, origin)).set("merges", tokenizer.to_json().at("merges"));
-  level.set("type", "ByteLevel")
-      .set("add_prefix_space", tokenizer.extras().space_before)
-      .set("trim_offsets", true)
-      .set("use_regex", true);
-  json.set("version", "1.0")
-      .set("added_tokens", added_tokens(tokenizer))
-      .set("normalizer", Json())
-      .set("pre_tokenizer", level);
-  json.set("post_processor", template_of(tokenizer)).set("decoder", level).set("model", std::move(model));
+  Json level = Json::parse(R"({"type": "ByteLevel", "trim_offsets": true, "use_regex": true})", "");
+  level.set("add_prefix_space", tokenizer.extras().space_before);
+  Json model = Json::object().set("type", "BPE").set("vocab", vocabulary(tokenizer, origin));
+  model.set("merges", tokenizer.to_json().at("merges"));
+  Json json = Json::object().set("version", "1.0").set("added_tokens", added_tokens(tokenizer));
+  json.set("normalizer", {}).set("pre_tokenizer", level).set("post_processor", template_of(tokenizer));
+  json.set("decoder", level).set("model", std::move(model));
   return json.text();
 }
 

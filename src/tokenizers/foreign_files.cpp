@@ -83,16 +83,12 @@ std::unique_ptr<BytePairTokenizer> build(Draft draft, const std::string& tokens_
 // Prepends the file's name to error messages.
 template <class Read>
 auto with_origin(const std::string& origin, Read read) {
-  const auto named = [&](const Error& error) {
-    const std::string what = error.what();
-    return what.compare(0, origin.size(), origin) == 0 ? what : origin + ": " + what;
-  };
   try {
     return read();
   } catch (const Unsupported& error) {
-    throw Unsupported(named(error));
+    throw Unsupported(origin + ": " + error.what());
   } catch (const Error& error) {
-    throw Error(named(error));
+    throw Error(origin + ": " + error.what());
   }
 }
 
@@ -199,11 +195,6 @@ void read_splitting(const Json* json, BytePairExtras& extras) {
     throw Unsupported("use_regex false is not supported: texts are cut as GPT-2 does it");
 }
 
-void add_around(BytePairExtras& extras, const std::vector<int32_t>& before, const std::vector<int32_t>& after) {
-  extras.prefix.insert(extras.prefix.begin(), before.begin(), before.end());
-  extras.suffix.insert(extras.suffix.end(), after.begin(), after.end());
-}
-
 // {"single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}], "special_tokens": {"<s>": {"ids": [0]}}}
 void read_template(const Json& json, BytePairExtras& extras) {
   std::vector<int32_t> around[2];
@@ -214,7 +205,8 @@ void read_template(const Json& json, BytePairExtras& extras) {
     for (const Json& id : special.at("ids").items()) around[texts > 0].push_back(static_cast<int32_t>(id.integer()));
   }
   if (texts != 1) throw Unsupported("post_processor: expected a template with one text in it");
-  add_around(extras, around[0], around[1]);
+  extras.prefix.insert(extras.prefix.begin(), around[0].begin(), around[0].end());
+  extras.suffix.insert(extras.suffix.end(), around[1].begin(), around[1].end());
 }
 
 void read_around(const Json& json, BytePairExtras& extras) {
@@ -223,33 +215,18 @@ void read_around(const Json& json, BytePairExtras& extras) {
     for (const Json& part : json.at("processors").items()) read_around(part, extras);
   } else if (type == "TemplateProcessing") {
     read_template(json, extras);
-  } else if (type == "RobertaProcessing" || type == "BertProcessing") {  // "cls": ["<s>", 0], "sep": ["</s>", 2]
-    const auto number = [&](const char* key) {
-      if (json.at(key).items().size() != 2)
-        throw Error(std::string("post_processor: ") + key + ": expected a token and its number");
-      return static_cast<int32_t>(json.at(key).items()[1].integer());
-    };
-    add_around(extras, {number("cls")}, {number("sep")});
   } else if (type != "ByteLevel") {  // which only changes offsets
     throw Unsupported("post_processor \"" + type +
                       "\" is not supported: a text may have tokens before and after it, no more");
   }
 }
 
-void refuse_word(const Json& model, const char* key) {
-  const Json* word = model.find(key);
-  if (word && word->is(Json::Kind::String) && !word->string().empty())
-    throw Unsupported(std::string(key) + " \"" + word->string() +
-                      "\" is not supported: tokens are of bytes, as GPT-2's");
-}
-
-Draft draft_of_json(const Json& json) {
+Draft draft_of_json(const Json& json, const Names& names) {
   const Json& model = json.at("model");
   if (const Json* type = model.find("type"); type && type->is(Json::Kind::String) && type->string() != "BPE")
     throw Unsupported("model \"" + type->string() + "\" is not supported, only pairs of bytes, BPE");
   if (is_true(model, "ignore_merges"))
     throw Unsupported("ignore_merges true is not supported: no piece is a token but by merges");
-  for (const char* key : {"end_of_word_suffix", "continuing_subword_prefix"}) refuse_word(model, key);
   // NFC normalization is not implemented: nearly all texts are in this form already.
   if (const Json* form = json.find("normalizer"); is_there(form) && form->at("type").string() != "NFC")
     throw Unsupported("normalizer \"" + form->at("type").string() + "\" is not supported: no text is changed");
@@ -269,16 +246,14 @@ Draft draft_of_json(const Json& json) {
     if (pair && merge.items().size() != 2) throw Error("a merge of other than two tokens");
     draft.merges.push_back(pair ? merge.items()[0].string() + " " + merge.items()[1].string() : merge.string());
   }
+  names.apply(draft);
   return draft;
 }
 
 std::unique_ptr<BytePairTokenizer> read_json_tokenizer(const Json& json, const std::string& origin,
                                                        const Names& names) {
-  return with_origin(origin, [&] {
-    Draft draft = draft_of_json(json);
-    names.apply(draft);
-    return build(std::move(draft), origin, origin);
-  });
+  Draft draft = with_origin(origin, [&] { return draft_of_json(json, names); });
+  return build(std::move(draft), origin, origin);
 }
 
 // ---- vocab.json and merges.txt --------------------------------------------------------------------------------------
@@ -336,9 +311,10 @@ std::unique_ptr<BytePairTokenizer> read_two_files(const std::string& folder) {
   Draft draft(vocab.members().size() + list.members().size() + (decoder ? decoder->members().size() : 0));
   with_origin(vocab_path, [&] { draft.read_vocabulary(vocab); });
   draft.merges = read_merges(merges_path);
-  with_origin(has_list ? list_path : folder + "/tokenizer_config.json",
-              [&] { add_beside(draft, decoder ? *decoder : none, list, names); });
-  names.apply(draft);
+  with_origin(has_list ? list_path : folder + "/tokenizer_config.json", [&] {
+    add_beside(draft, decoder ? *decoder : none, list, names);
+    names.apply(draft);
+  });
   check_made(draft, vocab_path, merges_path);
   draft.extras.space_before = is_true(names.config(), "add_prefix_space");
   const int32_t begin = draft.number_of(names.named("bos_token")), end = draft.number_of(names.named("eos_token"));
