@@ -612,6 +612,10 @@ class RunsTest : ProgramChecks {
     const auto has = [&](const char* words) { return page.find(words) != std::string::npos; };
     test_.check("its page has the options that its model uses", has("--heads") && !has("--state") && !has("--conv"),
                 page);
+    const Shell copy(program("train_copy"));
+    copy.run("--compare rnn,mamba --name c --steps 2 --width 8 --length 4 --batch 4 --eval-samples 8 --threads 1");
+    test_.check("the page of a comparison has its figure",
+                read_bytes(copy.file("runs/c/index.html")).find("compare.svg") != std::string::npos);
   }
 
   void schedules() {
@@ -639,7 +643,7 @@ class RunsTest : ProgramChecks {
            "--steps 9: this run's linear schedule was laid out over 8 steps");
   }
 
-  // A run's folder from somebody else: it overwrites nothing.
+  // A run's folder from somebody else: it overwrites nothing, and names no file that is then read.
   void from_somebody_else() {
     const Shell shell(program("train_copy"));
     shell.script("echo precious > victim; mkdir elsewhere");
@@ -657,6 +661,35 @@ class RunsTest : ProgramChecks {
     expect(shell, "a log that is a link", "--resume --name a --steps 6", 0, "weights ");
     test_.check("is not written through", shell.script("cmp log before").status == 0);
     test_.equal("nothing was written through any", shell.script("cat victim; ls -A elsewhere").output, "precious\n");
+
+    const Shell text(program("train_text"));
+    text.script("printf 'a secret %.0s' $(seq 100) > secret");
+    text.run("--quiet --name a --data secret --schedule constant --steps 2" + TEXT);
+    const std::string own = read_bytes(text.file("runs/a/model.safetensors"));
+    test_.check("a run of one's own goes on", text.run("--resume --name a --steps 3").status == 0);
+    text.script("rm -r runs/a/*.safetensors");
+    save_as_of_another(own, text.file("runs/a/model.safetensors"));
+    text.script("head -n 3 runs/a/log.csv > l; mv l runs/a/log.csv");
+    const std::string refused =
+        "runs/a/model.safetensors: names the file secret, but was not trained by this user on this machine";
+    expect(text, "a text that somebody else names", "--resume --name a --steps 3", 1, refused);
+    expect_script(text, "nor is it looked at", "'" + program("inspect") + "' receptive-field runs/a", 1, refused);
+    expect(text, "but one's own", "--resume --name a --steps 3 --data secret", 0, "weights ");
+  }
+
+  // The same checkpoint as another machine would have saved it, without the checksums.
+  static void save_as_of_another(const std::string& bytes, const std::string& path) {
+    const std::string copy = path + ".copy";
+    write_bytes(copy, bytes);
+    const SafetensorsFile file(copy);
+    SafetensorsWriter writer;
+    std::deque<std::vector<float>> kept;
+    for (const auto& [key, value] : file.metadata())
+      writer.metadata(key, key == "begun_on" ? "0123456789abcdef" : value);
+    for (const std::string& name : file.names())
+      writer.add(name, file.entry(name).shape, kept.emplace_back(file.read_as_float(name)).data());
+    writer.save(path);
+    std::filesystem::remove(copy);
   }
 
   // Text from files and command lines is escaped on a terminal.

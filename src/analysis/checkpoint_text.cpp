@@ -46,6 +46,7 @@ std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, c
                                                   const std::string& text, int length, int windows) {
   const auto tokenizer = load_tokenizer(file, state);
   const bool own = state.program == "train_text" && text.empty();  // the run's options name its texts
+  if (own) refuse_foreign_paths(file, state, {"val", "data"});
   const std::string data = option_of(state, text, "data"), validation = option_of(state, text, "val");
   const std::string path = !text.empty() ? text : validation.empty() ? data : validation;
   std::shared_ptr<const Corpus> corpus;

@@ -72,6 +72,7 @@ std::vector<size_t> blocks_of(const HeatMapSettings& settings, const RunState& s
 
 void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, const RunState& state) {
   const std::vector<size_t> blocks = blocks_of(settings, state, file.path());
+  if (settings.test.empty()) refuse_foreign_paths(file, state, {"test"});
   const Pictures pictures = pictures_of(settings, state.options);
   std::vector<std::string> model_classes;
   for (const Json& name : state.data.at("classes").items()) model_classes.push_back(name.string());

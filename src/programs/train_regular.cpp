@@ -42,9 +42,11 @@ int train_regular(const std::vector<std::string>& words, const std::shared_ptr<R
       if (ranks->any(interrupted())) return INTERRUPTED_STATUS;
     }
   std::vector<TestResult> results;
+  std::vector<std::string> names;
   for (const std::string& task : tasks) {
     for (const int seed : first.regular.seeds) {
       const auto run = prepared(words, name, task, seed, ranks, false);
+      names.push_back(run->settings.name);
       const bool finished = run->run->train();
       if (finished) results.push_back(test_lengths(*run));
       if (ranks->any(!finished || interrupted())) return interrupted_runs(name);
@@ -54,6 +56,7 @@ int train_regular(const std::vector<std::string>& words, const std::shared_ptr<R
   }
   if (!ranks->first()) return 0;
   report_lengths("runs/" + name, first.regular, results);
+  write_runs_page("runs/" + name, "Regular languages: " + first.regular.model, names);
   return 0;
 }
 

@@ -6,7 +6,11 @@
 #include <filesystem>
 #include <utility>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/atomic_file.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -22,7 +26,8 @@ constexpr const char* SECOND_MOMENT = "adamw.v/";
 
 constexpr std::pair<const char*, std::string RunState::*> OPTIONAL[] = {{"log", &RunState::log},
                                                                         {"checksum_of_samples", &RunState::samples},
-                                                                        {"evaluated_loss", &RunState::evaluated_loss}};
+                                                                        {"evaluated_loss", &RunState::evaluated_loss},
+                                                                        {"begun_on", &RunState::begun_on}};
 
 // Throws unless the file has a tensor of that name and of the parameter's shape.
 void check(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
@@ -138,6 +143,29 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
   for (const auto& [key, member] : OPTIONAL)
     if (metadata.find(key) != metadata.end()) state.*member = file.metadata(key);
   return state;
+}
+
+std::string mark_of_here() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  // Nobody else can know the number of the machine. Where there is none, its name must do.
+  const std::string id = is_there("/etc/machine-id") ? read_file("/etc/machine-id") : "";
+  const std::string all = std::to_string(geteuid()) + " " + host + " " + id;
+  Checksum sum;
+  sum.update(all.data(), all.size());
+  return sum.hex();
+}
+
+void refuse_foreign_paths(const SafetensorsFile& file, const RunState& state, const std::vector<std::string>& options) {
+  struct stat status = {};
+  const bool own = stat(file.path().c_str(), &status) == 0 && status.st_uid == geteuid();
+  if (own && state.begun_on == mark_of_here()) return;
+  for (const std::string& option : options) {
+    const Json* const path = state.options.find(option);
+    if (path && path->is(Json::Kind::String) && !path->string().empty())
+      throw Error(file.path() + ": names the file " + path->string() + ", but was not trained by this user on this " +
+                  "machine: expected the file on the command line, as in --" + option + " FILE");
+  }
 }
 
 void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer, Ops& ops) {

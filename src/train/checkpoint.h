@@ -4,8 +4,8 @@
 //   adamw.m/NAME, adamw.v/NAME      its moments
 //   metadata      format "petroglyph", version "1", program, model, config (JSON), step (updates done), options (JSON:
 //                 those that define the run), log (a checksum of the rows of log.csv up to there), checksum_of_samples
-//                 (of some training and evaluation samples), evaluated_loss (of best.safetensors), and
-//                 data (JSON: what else is needed to use the model, such as a tokenizer)
+//                 (of some training and evaluation samples), evaluated_loss (of best.safetensors), begun_on
+//                 (mark_of_here()), and data (JSON: what else is needed to use the model, such as a tokenizer)
 #pragma once
 
 #include <memory>
@@ -30,6 +30,7 @@ struct RunState {
   Json data;                        // what else is needed to use the model; null: nothing
   std::string samples = {};         // checksum of some training and evaluation samples; empty: not known
   std::string evaluated_loss = {};  // of these weights, in the log's digits; empty: not known
+  std::string begun_on = {};        // mark_of_here() of the user and the machine that trained it; empty: not known
 };
 
 // A file whose tensors are not those of the model.
@@ -48,6 +49,13 @@ void save_checkpoint(const std::string& path, const RunState& state, Model& mode
 
 // Whether this project wrote it as a checkpoint.
 bool is_checkpoint(const SafetensorsFile& file);
+
+// A mark of this user on this machine: a checksum of what identifies both, from which neither can be read.
+std::string mark_of_here();
+
+// A checkpoint from somebody else must not choose which files of this machine are read. Throws Error if it has a path
+// under one of these options and was not trained by this user on this machine.
+void refuse_foreign_paths(const SafetensorsFile& file, const RunState& state, const std::vector<std::string>& options);
 
 // The metadata of a checkpoint; throws Error for any other file, and for another program's checkpoint unless `program`
 // is empty.

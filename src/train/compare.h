@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "figures/figure.h"
 #include "train/run.h"
+#include "train/run_page.h"
 
 namespace petroglyph {
 
@@ -128,6 +129,9 @@ int compare_runs(const std::vector<std::string>& words, Session& common) {
   if (!ranks.first()) return 0;
   write_comparison(folder, common.title(), variants, chance);
   if (!lengths.lengths.empty()) write_lengths(folder, lengths);
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) names.push_back(variant.name);
+  write_runs_page(folder, common.title(), names);
   return 0;
 }
 

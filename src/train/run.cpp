@@ -140,6 +140,7 @@ void RunSettings::check_shards() const {
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
     : settings_(settings), ranks_(*settings.ranks) {
   state_.program = settings.program;
+  state_.begun_on = mark_of_here();
   if (!settings.group.empty()) settings.resume = continue_in_group();
   named_here_ = !settings.resume && settings.name.empty();
   settings.name = ranks_.from_first([&] { return name_of_run(settings, default_name); });
@@ -182,6 +183,10 @@ void Run::resume(Options& options) {
     if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_);
     opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
     const RunState saved = read_run_state(*opened_, settings_.program);
+    std::vector<std::string> chosen;  // by the checkpoint; the files of a group are those of the command line
+    for (const char* option : {"data", "val", "test"})
+      if (settings_.group.empty() && saved.options.find(option) && !options.given(option)) chosen.push_back(option);
+    refuse_foreign_paths(*opened_, saved, chosen);
     state_.log = saved.log;
     return Json::object()
         .set("options", saved.options)

@@ -18,4 +18,7 @@ struct RunPage {
 // Writes FOLDER/index.html, with the figures that are in the folder.
 void write_run_page(const std::string& folder, const RunPage& page, const RunState& state);
 
+// The page of several runs: their figures, and a link to each run's page.
+void write_runs_page(const std::string& folder, const std::string& title, const std::vector<std::string>& runs);
+
 }  // namespace petroglyph
