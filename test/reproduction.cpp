@@ -272,19 +272,19 @@ void verdicts(Test& test) {
 void running(Test& test, const std::string& programs) {
   const Shell whole(programs + "/reproduce"), killed(programs + "/reproduce");
   for (const Shell* shell : {&whole, &killed}) write_bytes(shell->file("tiny.txt"), TINY);
-  const Outcome undisturbed = whole.run("run tiny.txt --threads 1");
+  const Outcome undisturbed = whole.run("run tiny.txt");
   test.equal("undisturbed", undisturbed.status, 0);
   test.check("what it found",
              undisturbed.prints("| RNN | 1.00 → ") && undisturbed.prints("a loss is above nothing: confirmed") &&
                  undisturbed.prints("of a loss nothing is said: not decided (nobody knows)"),
              undisturbed.output);
-  const Outcome died = killed.script("'" + programs + "/reproduce' run tiny.txt --threads 1 & child=$!; " +
+  const Outcome died = killed.script("'" + programs + "/reproduce' run tiny.txt & child=$!; " +
                                      wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
                                      "kill -KILL $child; wait $child; echo status $?");
   test.check("killed", died.prints("status 137"), died.output);
   // Its run saves and ends; until then the next process is refused.
   const Outcome resumed = killed.script("for i in $(seq 200); do '" + programs +
-                                        "/reproduce' run tiny.txt --threads 1 && exit 0; sleep 0.1; done; exit 1");
+                                        "/reproduce' run tiny.txt && exit 0; sleep 0.1; done; exit 1");
   test.equal("resumed", resumed.status, 0);
   test.check("what is done stays", !resumed.prints("--compare") && resumed.prints("--init"), resumed.output);
   const auto weights = [](const Shell& shell) {
@@ -296,9 +296,9 @@ void running(Test& test, const std::string& programs) {
   test.equal("the same weights", weights(killed), weights(whole));
   test.check("of all runs", weights(whole).find("train-seed2 causal_rn ") != std::string::npos, weights(whole));
   test.check("done already", !whole.run("run tiny.txt").prints("./train_copy"));
-  const Outcome interrupted = killed.script(
-      "rm -r runs; '" + programs + "/reproduce' run tiny.txt --threads 1 & child=$!; " +
-      wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) + "kill -INT $child; wait $child; echo status $?");
+  const Outcome interrupted = killed.script("rm -r runs; '" + programs + "/reproduce' run tiny.txt & child=$!; " +
+                                            wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
+                                            "kill -INT $child; wait $child; echo status $?");
   test.check("interrupted", interrupted.prints("status 130") && interrupted.prints("the same command resumes it"),
              interrupted.output);
   std::string other = TINY;

@@ -1,10 +1,18 @@
 #include "reproduction/run_experiment.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "base/atomic_file.h"
 #include "base/cadence.h"
@@ -15,7 +23,6 @@
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "reproduction/cells.h"
-#include "reproduction/child.h"
 #include "train/checkpoint.h"
 #include "train/device.h"
 
@@ -32,11 +39,6 @@ std::string output_option(const PlannedRun& run) {
   if (run.program == "generate") return "";
   if (run.program != "inspect" || run.words[0] == "positions") return "--name";
   return run.words[0] == "counts" || run.words[0] == "lemma1" ? "" : "--out";
-}
-
-bool has_device(const PlannedRun& run) {
-  return run.program != "generate" &&
-         !(run.program == "inspect" && (output_option(run).empty() || run.words[0] == "neurons"));
 }
 
 // All checkpoints in a folder and its subfolders.
@@ -71,14 +73,69 @@ std::set<std::string> wanted_files(const Plan& plan, const std::string& run) {
   return files;
 }
 
-// An experiment that is being run.
+// ---- Another program ------------------------------------------------------------------------------------------------
+
+constexpr std::chrono::milliseconds POLL(100);  // the longest delay of the output and of a Ctrl-C
+
+[[noreturn]] void fail(const std::string& path, const char* what) {
+  throw Error(path + ": " + what + ": " + std::strerror(errno));
+}
+
+// Prints the log from byte `begin` on; returns where it ends. pread: the child's output moves the file's position.
+off_t print_from(int log, off_t begin) {
+  char buffer[4096];
+  for (ssize_t n; (n = pread(log, buffer, sizeof buffer, begin)) > 0; begin += n)
+    std::fwrite(buffer, 1, static_cast<size_t>(n), stdout);
+  std::fflush(stdout);
+  return begin;
+}
+
+std::string last_line_of(const std::string& log) {
+  std::string last;
+  for (const std::string& line : split(read_regular_file(log), '\n'))
+    if (!line.empty()) last = line.substr(line.rfind('\r') + 1);
+  return last;
+}
+
+// Runs another program without a shell. It appends its standard output and standard error to the log, from which they
+// are printed here. A Ctrl-C in this program is passed on to the child once (base/interrupt.h: an InterruptGuard must
+// exist). So the child can finish its current work and print how to resume. Returns its exit status, or 128 + the
+// number of the signal that ended it.
+int run_child(const std::string& program, const std::vector<std::string>& words, const std::string& log) {
+  if (access(program.c_str(), X_OK) != 0) fail(program, "cannot be run; make builds it");
+  std::vector<std::string> all = {program};
+  all.insert(all.end(), words.begin(), words.end());
+  std::vector<char*> pointers;
+  for (std::string& word : all) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  const int output = open(log.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (output < 0) fail(log, "cannot be opened");
+  off_t printed = lseek(output, 0, SEEK_END);
+  std::fflush(stdout);
+  const pid_t parent = getpid(), child = fork();
+  if (child == 0) {  // only calls that are allowed between fork and exec
+    end_with_parent(parent);
+    if (dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0) execv(program.c_str(), pointers.data());
+    _exit(127);
+  }
+  if (child < 0) close(output), fail(program, "cannot be started");
+  int status = 0;
+  for (bool ended = false, passed_on = false; !ended;) {
+    std::this_thread::sleep_for(POLL);
+    if (interrupted() && !passed_on) kill(child, SIGINT), passed_on = true;
+    ended = waitpid(child, &status, WNOHANG) == child;
+    printed = print_from(output, printed);
+  }
+  close(output);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// ---- An experiment --------------------------------------------------------------------------------------------------
+
 class Running {
  public:
-  Running(const Runner& runner, const Plan& plan)
-      : runner_(runner),
-        plan_(plan),
-        folder_(folder_of(plan)),
-        machine_(describe_device(runner.device, runner.threads)) {
+  Running(const Plan& plan, const std::string& programs)
+      : plan_(plan), programs_(programs), folder_(folder_of(plan)), machine_(describe_device("auto", 0)) {
     make_folder(folder_);
     lock_.emplace(folder_);
     remove_leftovers(folder_);
@@ -118,25 +175,24 @@ class Running {
     const bool resumed = option == "--name" && !checkpoints_in(own).empty();
     if (is_there(own + "/" + CHECKPOINT)) words.push_back("--resume");
     if (!option.empty() && !resumed && is_there(own)) put_aside(own);  // without a checkpoint it cannot be resumed
-    if (has_device(run))
-      words.insert(words.end(), {"--device", runner_.device, "--threads", std::to_string(runner_.threads)});
     if (!resumed) {
       record.seconds = 0;
       fs::remove(log);
     }
     std::printf("\n%s: %s\n", plan_.name.c_str(), record.command.c_str());
     const double start = steady_seconds();
-    const ChildOutcome outcome = run_child(runner_.programs + "/" + run.program, words, log);
+    const int status = run_child(programs_ + "/" + run.program, words, log);
+    const std::string last_line = last_line_of(log);
     record.seconds += steady_seconds() - start;
     record.machine = machine_;
-    record.done = outcome.status == 0 && !interrupted();
-    if (record.done) keep(run, record, own, outcome.last_line);
+    record.done = status == 0 && !interrupted();
+    if (record.done) keep(run, record, own, last_line);
     lock_->check();
     write_runs(folder_, measured_.runs);
-    if (interrupted() || outcome.status == INTERRUPTED_STATUS) return false;
-    if (outcome.status != 0)
-      throw Error(text("%s: %s ended with status %d: %s", plan_.name.c_str(), run.program.c_str(), outcome.status,
-                       outcome.last_line.c_str()));
+    if (interrupted() || status == INTERRUPTED_STATUS) return false;
+    if (status != 0)
+      throw Error(
+          text("%s: %s ended with status %d: %s", plan_.name.c_str(), run.program.c_str(), status, last_line.c_str()));
     return true;
   }
 
@@ -150,16 +206,15 @@ class Running {
         write_file_atomically(measured_.path(run.name, file), read_file(own + "/" + file));
   }
 
-  const Runner& runner_;
   const Plan& plan_;
-  const std::string folder_, machine_;
+  const std::string programs_, folder_, machine_;
   std::optional<FolderLock> lock_;  // locks the folder and so everything that the commands write
   Measured measured_;
 };
 
 }  // namespace
 
-int Runner::run(const Plan& plan) const { return Running(*this, plan).run(); }
+int run_plan(const Plan& plan, const std::string& programs) { return Running(plan, programs).run(); }
 
 std::string folder_of(const Plan& plan) { return "runs/reproduce-" + plan.size + "-" + plan.name; }
 

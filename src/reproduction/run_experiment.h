@@ -11,15 +11,9 @@
 
 namespace petroglyph {
 
-struct Runner {
-  std::string programs;  // the folder with the other programs
-  std::string device = "auto";
-  int threads = 0;
-
-  // Finished runs are not repeated. Returns the exit status: 0, or INTERRUPTED_STATUS. Throws Error if a command
-  // fails.
-  int run(const Plan& plan) const;
-};
+// programs: the folder with the other programs. Finished runs are not repeated. Returns the exit status: 0, or
+// INTERRUPTED_STATUS. Throws Error if a command fails.
+int run_plan(const Plan& plan, const std::string& programs);
 
 std::string folder_of(const Plan& plan);  // runs/reproduce-quick-copy-curves
 // "./train_copy --length 16 … --name reproduce-quick-copy-curves.train", as a user would type it.
