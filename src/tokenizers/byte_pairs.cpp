@@ -154,13 +154,11 @@ BytePairTokenizer::BytePairTokenizer(const std::vector<std::string>& tokens, con
     if (const char* problem = add_merge(merge, numbers))
       throw Error(merges_origin + ": merge " + with_commas(static_cast<int64_t>(merges_.size()) + 1) + ", " +
                   quoted(merge) + ", " + problem);
-  for (const AddedToken& added : extras_.added)
-    by_first_byte_[added.normalized][static_cast<unsigned char>(bytes(added.token)[0])].push_back(added);
-  const auto is_longer = [&](const AddedToken& a, const AddedToken& b) {
-    return bytes(a.token).size() > bytes(b.token).size();
-  };
-  for (auto& pass : by_first_byte_)
-    for (auto& list : pass) std::stable_sort(list.begin(), list.end(), is_longer);
+  for (const AddedToken& added : extras_.added) {
+    const std::string spelling(bytes(added.token));
+    by_spelling_[added.normalized][spelling].push_back(added);
+    lengths_[added.normalized][static_cast<unsigned char>(spelling[0])].insert(spelling.size());
+  }
   if (!extras_.end) extras_.end = ends_by_name();
   if (!extras_.begin)
     extras_.begin.emplace(extras_.end->begin(), extras_.end->begin() + (extras_.end->empty() ? 0 : 1));
@@ -227,7 +225,7 @@ int64_t BytePairTokenizer::encode_parts(std::string_view text, Reading reading, 
 void BytePairTokenizer::cut_out(std::string_view text, bool with_special,
                                 const std::function<void(std::string_view)>& piece,
                                 const std::function<void(int32_t)>& token, size_t pass) const {
-  if (pass == by_first_byte_.size()) return piece(text);
+  if (pass == by_spelling_.size()) return piece(text);
   size_t done = 0;
   for (size_t at = 0; at < text.size();) {
     const AddedToken* const added = added_at(text, at, with_special, pass);
@@ -242,11 +240,15 @@ void BytePairTokenizer::cut_out(std::string_view text, bool with_special,
   if (done < text.size()) cut_out(text.substr(done), with_special, piece, token, pass + 1);
 }
 
-// The longest added token that begins at this position; null if there is none.
+// The longest added token that begins at this position; null if there is none. The time does not grow with the number
+// of added tokens, only with the number of their lengths.
 const AddedToken* BytePairTokenizer::added_at(std::string_view text, size_t at, bool with_special, size_t pass) const {
-  for (const AddedToken& added : by_first_byte_[pass][static_cast<unsigned char>(text[at])])
-    if ((with_special || !added.special) && text.compare(at, bytes(added.token).size(), bytes(added.token)) == 0)
-      return &added;
+  for (const size_t length : lengths_[pass][static_cast<unsigned char>(text[at])]) {
+    const auto found = by_spelling_[pass].find(std::string(text.substr(at, length)));
+    if (found == by_spelling_[pass].end()) continue;
+    for (const AddedToken& added : found->second)
+      if (with_special || !added.special) return &added;
+  }
   return nullptr;
 }
 

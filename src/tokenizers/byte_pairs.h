@@ -7,7 +7,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -92,8 +94,9 @@ class BytePairTokenizer final : public Tokenizer {
   std::array<int32_t, 256> byte_tokens_{};
   std::vector<Merge> merges_;
   std::unordered_map<uint64_t, uint32_t> ranks_;  // two adjacent tokens → the index of their merge
-  // The added tokens by their first byte, the longest first: those that are not normalized, and those that are.
-  std::array<std::array<std::vector<AddedToken>, 256>, 2> by_first_byte_;
+  // The added tokens that are not normalized, and those that are: by their bytes, and their lengths by the first byte.
+  std::array<std::unordered_map<std::string, std::vector<AddedToken>>, 2> by_spelling_;
+  std::array<std::array<std::set<size_t, std::greater<>>, 256>, 2> lengths_;
 };
 
 }  // namespace petroglyph
