@@ -260,7 +260,7 @@ void refused_keys(Test& test) {
   refuse("another function", with("activation_function", "silu"), "activation_function \"silu\" cannot be expressed");
   refuse("another scale", with("scale_attn_weights", false), "scale_attn_weights false cannot be expressed");
   refuse("a scale of each block", with("scale_attn_by_inverse_layer_idx", true), "scale_attn_by_inverse_layer_idx");
-  refuse("a missing size", Json::object().set("model_type", "gpt2"), "config lacks \"n_embd\"");
+  refuse("a missing size", Json::object().set("model_type", "gpt2"), "config.json: config lacks \"vocab_size\"");
   refuse("a negative size", with("n_layer", -1), "n_layer -1 out of range");
   refuse("a word for a size", with("n_head", "two"), "n_head: expected a number");
   refuse("millions of blocks", with("n_layer", 16000000), "n_layer 16000000 out of range");
@@ -297,13 +297,13 @@ void refused_families(Test& test) {
     test.check(good.at("model_type").string() + " with " + key + " " + value.text(),
                message.find("c") == 0 && message.find(key) != std::string::npos, message);
   };
-  refuse(opt, "word_embed_proj_dim", 3);
   refuse(opt, "enable_bias", false);
   refuse(opt, "layer_norm_elementwise_affine", false);
   refuse(opt, "_remove_final_layer_norm", true);
   refuse(opt, "do_layer_norm_before", false);
   refuse(mpt, "no_bias", false);
   refuse(mpt, "logit_scale", "inv_sqrt_d_model");
+  refuse(mpt, "expansion_ratio", 2);
   for (const auto& [key, value] : {std::pair("alibi", Json(false)),
                                    {"qk_ln", true},
                                    {"prefix_lm", true},
@@ -315,7 +315,6 @@ void refused_families(Test& test) {
     test.check(std::string("mpt with ") + key + " " + value.text(), message.find(key) != std::string::npos, message);
   }
   refuse(bloom, "apply_residual_connection_post_layernorm", true);
-  refuse(mamba, "intermediate_size", 13);
   refuse(mamba, "hidden_act", "gelu");
   refuse(mamba, "use_bias", true);
   refuse(mamba, "use_conv_bias", false);

@@ -12,7 +12,6 @@ namespace petroglyph {
 namespace {
 
 constexpr size_t PIXELS = static_cast<size_t>(Picture::SIDE) * Picture::SIDE, BYTES = PIXELS * Picture::CHANNELS;
-constexpr size_t CIFAR10_RECORD = 1 + BYTES, CIFAR100_RECORD = 2 + BYTES;
 
 const std::vector<std::string> CIFAR10_CLASSES = {"airplane", "automobile", "bird",  "cat",  "deer",
                                                   "dog",      "frog",       "horse", "ship", "truck"};
@@ -26,11 +25,24 @@ const std::vector<std::string> CIFAR100_CLASSES = split(
     "telephone,television,tiger,tractor,train,trout,tulip,turtle,wardrobe,whale,willow tree,wolf,woman,worm",
     ',');
 
-size_t record_size(ImageFormat format) { return format == ImageFormat::CIFAR100 ? CIFAR100_RECORD : CIFAR10_RECORD; }
-const char* name_of(ImageFormat format) { return format == ImageFormat::CIFAR10 ? "cifar10" : "cifar100"; }
+}  // namespace
 
-void check_file(const MappedFile& file) {
-  if (file.size() == 0) throw Error(file.path() + ": this file is empty, expected images");
+struct ImageFormat {
+  const char* name;
+  size_t record;  // bytes
+  const std::vector<std::string>* classes;
+};
+
+namespace {
+
+const ImageFormat FORMATS[] = {{"cifar10", 1 + BYTES, &CIFAR10_CLASSES}, {"cifar100", 2 + BYTES, &CIFAR100_CLASSES}};
+
+const ImageFormat& image_format(const std::string& name, const MappedFile& file) {
+  for (const ImageFormat& format : FORMATS)
+    if (name == format.name || (name == "auto" && file.size() % format.record == 0)) return format;
+  throw Error(text("%s: %s bytes are not a whole number of records, of CIFAR-10 (%zu bytes) nor of CIFAR-100 (%zu)",
+                   file.path().c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), FORMATS[0].record,
+                   FORMATS[1].record));
 }
 
 }  // namespace
@@ -42,44 +54,28 @@ std::vector<std::string> image_paths(const std::string& option, const std::strin
   return paths;
 }
 
-ImageFormat image_format(const std::string& name, const MappedFile& file) {
-  for (const ImageFormat format : {ImageFormat::CIFAR10, ImageFormat::CIFAR100})
-    if (name == name_of(format)) return format;
-  check_file(file);
-  const bool ten = file.size() % CIFAR10_RECORD == 0, hundred = file.size() % CIFAR100_RECORD == 0;
-  if (ten == hundred)
-    throw Error(text("%s: %s bytes are %s a whole number of records, of CIFAR-10 (%zu bytes) %s of CIFAR-100 (%zu)",
-                     file.path().c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), ten ? "both" : "not",
-                     CIFAR10_RECORD, ten ? "and" : "nor", CIFAR100_RECORD) +
-                (ten ? "; say --format cifar10 or cifar100" : ""));
-  return ten ? ImageFormat::CIFAR10 : ImageFormat::CIFAR100;
-}
-
 ImageFiles::ImageFiles(const std::vector<std::string>& paths, const std::string& format) {
   if (paths.empty()) throw Error("no image files");
-  format_ = image_format(format, MappedFile(paths[0]));
-  record_size_ = record_size(format_);
   for (const std::string& path : paths) {
     MappedFile file(path);
-    check_file(file);
-    if (file.size() % record_size_ != 0)
+    if (file.size() == 0) throw Error(path + ": this file is empty, expected images");
+    if (!format_) format_ = &image_format(format, file);
+    if (file.size() % format_->record != 0)
       throw Error(
           text("%s: %s bytes are not a whole number of %s's records of %zu bytes: truncated, or of another format",
-               path.c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), name_of(format_), record_size_));
-    const auto size = static_cast<int64_t>(file.size() / record_size_);
+               path.c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), format_->name, format_->record));
+    const auto size = static_cast<int64_t>(file.size() / format_->record);
     parts_.push_back({std::move(file), size});
     check_labels(parts_.back());
     size_ += size;
   }
 }
 
-const std::vector<std::string>& ImageFiles::class_names() const {
-  return format_ == ImageFormat::CIFAR100 ? CIFAR100_CLASSES : CIFAR10_CLASSES;
-}
+const std::vector<std::string>& ImageFiles::class_names() const { return *format_->classes; }
 
-// CIFAR-100's coarse label, before the fine label, is not read.
+// The label and the pixels are the end of a record: CIFAR-100's coarse label, before them, is not read.
 const unsigned char* ImageFiles::record(const Part& part, int64_t index) const {
-  return part.file.data() + static_cast<size_t>(index) * record_size_ + (record_size_ - CIFAR10_RECORD);
+  return part.file.data() + static_cast<size_t>(index + 1) * format_->record - FORMATS[0].record;
 }
 
 void ImageFiles::check_labels(const Part& part) const {
@@ -87,7 +83,7 @@ void ImageFiles::check_labels(const Part& part) const {
   for (int64_t i = 0; i < part.size; ++i)
     if (const int label = *record(part, i); label >= classes)
       throw Error(text("%s: image %s has the label %d, expected 0 to %d: damaged, or of another format than %s",
-                       part.file.path().c_str(), with_commas(i).c_str(), label, classes - 1, name_of(format_)));
+                       part.file.path().c_str(), with_commas(i).c_str(), label, classes - 1, format_->name));
 }
 
 Picture ImageFiles::picture(int64_t index) const {

@@ -15,19 +15,16 @@
 
 namespace petroglyph {
 
-enum class ImageFormat { CIFAR10, CIFAR100 };
+struct ImageFormat;
 
 // Splits the value of an option into file names, separated by commas. Throws UsageError for an empty name.
 std::vector<std::string> image_paths(const std::string& option, const std::string& list);
 
-// The format with this name; "auto" selects the format that fits the file. Throws Error if none fits.
-ImageFormat image_format(const std::string& name, const MappedFile& file);
-
 // The images of several files, concatenated.
 class ImageFiles {
  public:
-  // format: "auto", or one of the above. All files must have the same format. Throws Error, with the file's name, for
-  // an invalid file.
+  // format: "cifar10", "cifar100", or "auto", which selects the one that fits the first file. All files must have the
+  // same format. Throws Error, with the file's name, for an invalid file.
   ImageFiles(const std::vector<std::string>& paths, const std::string& format);
 
   int64_t size() const { return size_; }
@@ -43,8 +40,7 @@ class ImageFiles {
   const unsigned char* record(const Part& part, int64_t index) const;
   void check_labels(const Part& part) const;
 
-  ImageFormat format_{};
-  size_t record_size_ = 0;
+  const ImageFormat* format_ = nullptr;
   std::vector<Part> parts_;
   int64_t size_ = 0;
 };
