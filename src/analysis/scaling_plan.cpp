@@ -1,4 +1,4 @@
-#include "analysis/scaling_plan.h"
+#include "analysis/scaling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -104,22 +104,6 @@ void check_heads(int heads, int width) {
     throw UsageError(text("--heads %d: a model's %d channels (--embedding) are no multiple of it", heads, width));
 }
 
-// A Transformer in GPT-2's style. It has no causal mask if only the last token is predicted.
-ModelOptions transformer_options(int width, int hidden, int layers, int heads, const char* readout) {
-  check_heads(heads, width);
-  ModelOptions m;
-  m.model = "transformer";
-  m.width = width;
-  m.hidden = hidden;
-  m.layers = layers;
-  m.heads = heads;
-  m.norm = "affine";
-  m.gelu = "tanh";
-  m.embedding_deviation = 0.02;
-  m.readout = readout;
-  return m;
-}
-
 }  // namespace
 
 ScalingPlan::ScalingPlan(const ScalingSettings& settings) : settings_(settings) {
@@ -131,35 +115,32 @@ ScalingPlan::ScalingPlan(const ScalingSettings& settings) : settings_(settings) 
     throw UsageError("no run to train: expected a value of --budgets, --contexts, --depths or --transformer-depths");
 }
 
-// Two blocks; the width is that of their hidden layers.
-Json ScalingPlan::shallow_config(const std::string& model, int context, int width) const {
-  constexpr int BLOCKS = 2;
-  const int embedding = settings_.embedding > 0 ? settings_.embedding : std::max(1, width / 4);
-  const int vocab = text_.tokenizer->vocab();
-  if (model == "transformer")
-    return transformer_options(embedding, width, BLOCKS, settings_.heads, "last").config(vocab, context);
+// width: of the residual stream. Transformers are in GPT-2's style, and have no causal mask if only the last token is
+// predicted.
+Json ScalingPlan::config(const std::string& model, int context, int layers, int width, int hidden) const {
   ModelOptions m;
   m.model = model;
-  m.embedding = embedding;
-  m.width = width;
-  m.layers = BLOCKS;
-  return m.config(vocab, context);
-}
-
-Json ScalingPlan::deep_config(const std::string& model, int layers) const {
-  const int vocab = text_.tokenizer->vocab(), width = settings_.embedding, heads = settings_.heads;
-  if (width == 0) throw UsageError("--embedding 0: the width of these models, expected 1 or more");
-  if (model == "transformer")
-    return transformer_options(width, 4 * width, layers, heads, "all").config(vocab, settings_.context);
-  check_heads(heads, width);
-  ModelOptions m;
-  m.model = model;
-  m.width = width;
   m.layers = layers;
-  m.heads = heads;
-  m.frequencies = settings_.frequencies;
-  m.set_defaults();
-  return m.config(vocab, settings_.context);
+  m.width = width;
+  m.hidden = hidden;
+  if (model == "mlp_lm") {
+    m.embedding = width;
+    m.width = hidden;
+  } else {
+    check_heads(settings_.heads, width);
+    m.heads = settings_.heads;
+  }
+  if (model == "transformer") {
+    m.norm = "affine";
+    m.gelu = "tanh";
+    m.embedding_deviation = 0.02;
+    m.readout = settings_.what == "dct" ? "all" : "last";
+  }
+  if (model == "dct_mlp") {
+    m.frequencies = settings_.frequencies;
+    m.set_defaults();
+  }
+  return m.config(text_.tokenizer->vocab(), context);
 }
 
 const Task& ScalingPlan::task(int context, Targets targets) {
@@ -205,23 +186,27 @@ void ScalingPlan::plan(const std::string& model) {
   };
   const auto D = [](double tokens) { return "-D" + short_number(tokens); };
   const ScalingSettings& s = settings_;
+  constexpr int BLOCKS = 2;
+  const auto shallow = [&](int context, int width) {
+    return config(model, context, BLOCKS, s.embedding > 0 ? s.embedding : std::max(1, width / 4), width);
+  };
   if (s.what == "compute")
     for (const double budget : s.budgets)
       for (const int width : s.widths)
-        add(run_of("C" + short_number(budget) + text("-w%d", width), shallow_config(model, s.context, width), width, 0,
-                   budget),
+        add(run_of("C" + short_number(budget) + text("-w%d", width), shallow(s.context, width), width, 0, budget),
             model == "mlp_lm" ? "width" : "hidden", s.context, Targets::LAST);
   if (s.what == "context")
     for (const double tokens : s.tokens)
       for (const int context : s.contexts)
-        add(run_of(text("w%d-T%d", s.widths[0], context) + D(tokens), shallow_config(model, context, s.widths[0]),
-                   context, tokens, 0),
+        add(run_of(text("w%d-T%d", s.widths[0], context) + D(tokens), shallow(context, s.widths[0]), context, tokens,
+                   0),
             "context", context, Targets::LAST);
   if (s.what == "dct")
     for (const double tokens : s.tokens)
       for (const int depth : model == "transformer" ? s.transformer_depths : s.depths)
-        add(run_of(text("L%d", depth) + D(tokens), deep_config(model, depth), depth, tokens, 0), "layers", s.context,
-            Targets::ALL);
+        add(run_of(text("L%d", depth) + D(tokens), config(model, s.context, depth, s.embedding, 4 * s.embedding), depth,
+                   tokens, 0),
+            "layers", s.context, Targets::ALL);
 }
 
 void ScalingPlan::print_summary(const std::string& folder) const {

@@ -1,4 +1,4 @@
-#include "analysis/scaling_report.h"
+#include "analysis/scaling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,6 @@
 #include <map>
 
 #include "analysis/power_law.h"
-#include "analysis/scaling_plan.h"
 #include "base/atomic_file.h"
 #include "base/text.h"
 #include "figures/figure.h"

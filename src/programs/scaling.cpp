@@ -13,8 +13,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "analysis/scaling_plan.h"
-#include "analysis/scaling_report.h"
+#include "analysis/scaling.h"
 #include "base/program.h"
 #include "train/compare.h"
 #include "train/run_folder.h"

@@ -1,4 +1,4 @@
-// The settings of a scaling study, and the runs that it consists of.
+// The settings of a scaling study, the runs that it consists of, and its report.
 #pragma once
 
 #include <map>
@@ -39,8 +39,7 @@ class ScalingPlan {
   void print_runs() const;
 
  private:
-  Json shallow_config(const std::string& model, int context, int width) const;
-  Json deep_config(const std::string& model, int layers) const;
+  Json config(const std::string& model, int context, int layers, int width, int hidden) const;
   const Task& task(int context, Targets targets);
   void plan(const std::string& model);
   void add(StudyRun run, const std::string& key, int context, Targets targets);
@@ -51,6 +50,10 @@ class ScalingPlan {
   ParameterCounter counter_;
   std::vector<StudyRun> runs_;
 };
+
+// Prints the report, tables, parabolas, power laws and curves, and writes its files into the study's folder. what:
+// compute, context or dct, as in the settings.
+void report_scaling(const std::string& folder, const std::string& what, const std::vector<StudyRun>& runs);
 
 // 1e7 for 1e+07: a form that is allowed in a folder name
 std::string short_number(double value, int digits = 4);
