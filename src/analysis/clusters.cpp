@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "analysis/inspection.h"
 #include "analysis/lemma1.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -46,10 +47,8 @@ LayerVectors layer_vectors(Model& model, Ops& ops, const SymbolString& string, i
     found.x.insert(found.x.end(), values.begin(), values.end());
     found.points.insert(found.points.end(), pieces.begin(), pieces.end());
   };
-  model.check_tokens(string);
-  Tokens tokens(ops, {1, static_cast<int64_t>(string.size())});
-  tokens.upload(string);
-  model.forward({tokens.data(), 1, static_cast<int>(string.size())});
+  Tokens tokens;
+  forward(model, ops, tokens, string);
   model.after_layer = nullptr;
   if (found.points.empty()) throw Error("this model does not show its layers; regular_gpt and transformer do");
   return found;
@@ -90,9 +89,9 @@ double distance(const double* a, const double* b, int columns) {
 
 }  // namespace
 
-Separation separation(const std::vector<double>& x, int columns, const std::vector<int>& classes) {
+double nearest_to_own(const std::vector<double>& x, int columns, const std::vector<int>& classes) {
   const size_t C = static_cast<size_t>(columns);
-  const size_t K = classes.empty() ? 0 : static_cast<size_t>(*std::max_element(classes.begin(), classes.end())) + 1;
+  const size_t K = static_cast<size_t>(*std::max_element(classes.begin(), classes.end())) + 1;
   std::vector<double> means(K * C), counts(K);
   for (size_t i = 0; i < classes.size(); ++i) {
     const size_t k = static_cast<size_t>(classes[i]);
@@ -101,23 +100,16 @@ Separation separation(const std::vector<double>& x, int columns, const std::vect
   }
   for (size_t k = 0; k < K; ++k)
     for (size_t c = 0; c < C; ++c) means[k * C + c] /= std::max(counts[k], 1.0);
-  Separation found;
-  found.between = std::numeric_limits<double>::infinity();
-  for (size_t k = 0; k < K; ++k)
-    for (size_t other = 0; other < k; ++other)
-      if (counts[k] > 0 && counts[other] > 0)
-        found.between = std::min(found.between, distance(&means[k * C], &means[other * C], columns));
+  double found = 0;
   for (size_t i = 0; i < classes.size(); ++i) {
     const size_t own = static_cast<size_t>(classes[i]);
     const double d = distance(&x[i * C], &means[own * C], columns);
-    found.within += d / static_cast<double>(classes.size());
     bool nearest = true;
     for (size_t k = 0; k < K; ++k)
       nearest = nearest && (k == own || counts[k] == 0 || distance(&x[i * C], &means[k * C], columns) > d);
-    found.nearest += nearest;
+    found += nearest;
   }
-  found.nearest /= static_cast<double>(std::max<size_t>(classes.size(), 1));
-  return found;
+  return found / static_cast<double>(classes.size());
 }
 
 int count_clusters(const std::vector<double>& x, int columns, int most) {

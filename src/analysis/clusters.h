@@ -41,13 +41,8 @@ struct PointClasses {
 PointClasses classes_of(const Automaton& automaton, const SymbolString& string, const std::vector<LayerPoint>& points,
                         size_t most);
 
-// How well the points agree with their classes.
-struct Separation {
-  double within = 0;   // the mean distance of a point from its class mean
-  double between = 0;  // the smallest distance between two class means
-  double nearest = 0;  // the fraction of points whose nearest class mean is their own
-};
-Separation separation(const std::vector<double>& x, int columns, const std::vector<int>& classes);
+// The fraction of points whose nearest class mean is that of their own class.
+double nearest_to_own(const std::vector<double>& x, int columns, const std::vector<int>& classes);
 
 // The number of clusters, found without class labels. The longest edges of the minimum spanning tree are cut, at most
 // `most` − 1 of them. The cut is where the ratio between two consecutive edge lengths is largest.

@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "analysis/checkpoint_text.h"
-#include "analysis/inspect.h"
 #include "analysis/inspection.h"
 #include "analysis/order.h"
 #include "base/error.h"

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "analysis/clusters.h"
-#include "analysis/inspect.h"
 #include "analysis/inspection.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -98,17 +97,15 @@ std::string look_into(const ClusterSubject& subject, const ClusterSettings& sett
                           settings.length, path.c_str(), points));
   const PrincipalComponents plane = principal_components(vectors.x, points, vectors.width, 2);
   const PointClasses classes = classes_of(subject.task.automaton(), subject.string, vectors.points, MOST_CLASSES);
-  const Separation apart = separation(vectors.x, vectors.width, classes.of_point);
   print(
       "%s: %s, %s on %d symbols\n"
       "  %s vectors of %d layers; two components have %.1f %% and %.1f %% of their variance\n"
       "  clusters in that plane: %d; true classes: %zu (what a vector's piece of the string does to the states)\n"
-      "  from a vector to the mean of its class %.3g, between the nearest two means %.3g; nearest to its own: %.2f "
-      "%%\n",
+      "  among the means of all classes a vector is nearest to its own: %.2f %%\n",
       path.c_str(), state.model.c_str(), language.c_str(), static_cast<int>(subject.string.size()),
       with_commas(points).c_str(), vectors.points.back().layer + 1, 100 * plane.explained[0], 100 * plane.explained[1],
-      count_clusters(plane.scores, 2, MOST_CLUSTERS), classes.names.size(), apart.within, apart.between,
-      100 * apart.nearest);
+      count_clusters(plane.scores, 2, MOST_CLUSTERS), classes.names.size(),
+      100 * nearest_to_own(vectors.x, vectors.width, classes.of_point));
   draw(figure.panel(language + ", " + state.model), plane, classes);
   return rows_of(path, vectors, plane, classes);
 }

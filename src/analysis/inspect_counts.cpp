@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "analysis/inspect.h"
+#include "analysis/inspection.h"
 #include "analysis/token_counts.h"
 #include "base/error.h"
 #include "base/options.h"

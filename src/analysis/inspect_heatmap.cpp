@@ -2,7 +2,6 @@
 // layers.
 
 #include "analysis/heat_map.h"
-#include "analysis/inspect.h"
 #include "analysis/inspection.h"
 #include "base/error.h"
 #include "base/options.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "analysis/inspect.h"
+#include "analysis/inspection.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "analysis/inspect.h"
+#include "analysis/inspection.h"
 #include "analysis/lemma1.h"
 #include "base/error.h"
 #include "base/options.h"

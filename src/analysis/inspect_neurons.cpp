@@ -9,7 +9,6 @@
 #include <map>
 #include <numeric>
 
-#include "analysis/inspect.h"
 #include "analysis/inspection.h"
 #include "analysis/neuron_types.h"
 #include "base/atomic_file.h"
@@ -245,9 +244,10 @@ class NeuronReport {
       print("\n%-12s", snapshot.label().c_str());
       csv += std::to_string(step);
       steps.push_back(static_cast<double>(step));
-      const NeuronCounts counts = count_types(snapshot.verdicts);
       for (size_t type = 0; type < NEURON_TYPES; ++type) {
-        shares[type].push_back(static_cast<double>(counts[type]) / E_);
+        const auto is_type = [&](const NeuronVerdict& v) { return v.type == static_cast<NeuronType>(type); };
+        const auto count = std::count_if(snapshot.verdicts.begin(), snapshot.verdicts.end(), is_type);
+        shares[type].push_back(static_cast<double>(count) / E_);
         print(" %11.1f %%", 100 * shares[type].back());
         csv += "," + cell_text(shares[type].back());
       }

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <optional>
 
-#include "analysis/inspect.h"
 #include "analysis/inspection.h"
 #include "analysis/order.h"
 #include "base/checksum.h"
@@ -42,7 +41,7 @@ struct PositionSettings {
   void declare(Options& options) {
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "weights and sequences");
     options.add("trials", &trials, 1, 1 << 20, "sequences, each with a permutation");
-    options.add("steps", &steps, 0, 1 << 30, "training steps before the questions are asked again; 0: never");
+    options.add("steps", &steps, 1, 1 << 30, "training steps before the questions are asked again");
     options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME");
     declare_device(options, &device, &threads);
   }
@@ -94,18 +93,15 @@ class Positions {
         "  moved  all tokens but the last permuted, and the outputs permuted back: the largest\n"
         "  last   the same, the output at the last position: the largest\n"
         "  later  the same, the outputs from the first change on: the smallest\n"
-        "%s\n",
-        counted(settings_.trials, "sequence").c_str(), LENGTH,
-        settings_.steps > 0
-            ? text("behind a trained one its perplexity on %d windows of other text\n", EVALUATED).c_str()
-            : "");
+        "behind a trained one its perplexity on %d windows of other text\n\n",
+        counted(settings_.trials, "sequence").c_str(), LENGTH, EVALUATED);
     print("%-19s %-7s %6s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "weights", "moved", "last",
           "later");
     flush_output();  // each row takes seconds
     for (const Subject& subject : SUBJECTS) ask(subject);
     attention_.insert(attention_.begin(), {"positions.csv", csv_});
     save_files("runs/" + (settings_.name.empty() ? free_run_name("positions") : settings_.name), attention_);
-    if (settings_.steps > 0) print("weights %s\n", trained_.hex().c_str());
+    print("weights %s\n", trained_.hex().c_str());
   }
 
  private:
@@ -118,7 +114,7 @@ class Positions {
   std::unique_ptr<Ops> ops_;
   std::optional<LanguageModeling> task_;
   std::string csv_ = "model,causal,layers,position,weights,moved,last,later,perplexity\n";
-  std::vector<std::pair<std::string, std::string>> attention_;  // its files; empty without training
+  std::vector<std::pair<std::string, std::string>> attention_;  // its files
   Checksum trained_;                                            // of the weights of all trained models
 };
 
@@ -145,7 +141,6 @@ void Positions::ask(const Subject& subject) {
           deviation * normal(settings_.seed, stream_of(p.name), 1, static_cast<uint64_t>(i));
   parameters.upload_all(weights);
   measure(*model, subject, "random");
-  if (settings_.steps == 0) return;
   measure(*model, subject, "trained", number_text(std::exp(learn(*model)), 4));
   if (std::string(subject.question) == "questions 3 and 4") answer_question_4(*model, subject.layers);
 }

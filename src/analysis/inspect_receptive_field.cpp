@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "analysis/checkpoint_text.h"
-#include "analysis/inspect.h"
 #include "analysis/inspection.h"
 #include "analysis/receptive_field.h"
 #include "base/error.h"

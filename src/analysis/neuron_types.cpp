@@ -120,10 +120,4 @@ NeuronVerdict classify_neuron(const NeuronMeasures& m, const NeuronRules& rules)
   return verdict;
 }
 
-NeuronCounts count_types(const std::vector<NeuronVerdict>& verdicts) {
-  NeuronCounts counts{};
-  for (const NeuronVerdict& verdict : verdicts) ++counts[static_cast<size_t>(verdict.type)];
-  return counts;
-}
-
 }  // namespace petroglyph

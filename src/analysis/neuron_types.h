@@ -9,7 +9,6 @@
 // All numbers here are double, in every build.
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -80,9 +79,5 @@ struct NeuronVerdict {
 // The type is the first of these that applies. N-gram or bag of words: exactly one of the two strict conditions holds.
 // Hybrid: both conditions hold with the hybrid thresholds. DCT-sparse. Other, which includes a neuron of zeros.
 NeuronVerdict classify_neuron(const NeuronMeasures& measures, const NeuronRules& rules);
-
-// The number of neurons of each type.
-using NeuronCounts = std::array<int, NEURON_TYPES>;
-NeuronCounts count_types(const std::vector<NeuronVerdict>& verdicts);
 
 }  // namespace petroglyph

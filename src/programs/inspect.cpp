@@ -1,6 +1,6 @@
 // Inspects models: ./inspect SUBCOMMAND …; each subcommand is one file, analysis/inspect_*.cpp.
 
-#include "analysis/inspect.h"
+#include "analysis/inspection.h"
 #include "programs/subcommands.h"
 
 namespace petroglyph {
