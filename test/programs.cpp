@@ -1425,13 +1425,13 @@ class OtherPrograms : ProgramChecks {
            "l: linear_transformer, 1 layer, 1 window of 8 tokens");
     shell.script("'" + folder_ + "/train_text' --quiet --name g --steps 1 --model regular_gpt --chunk 2" + TEXT);
     expect(shell, "maps of another kind", "attention runs/g", 1,
-           "this regular_gpt's maps do not cover all earlier tokens");
+           "this regular_gpt does not attend to all earlier tokens");
     expect(shell, "one place to look", "attention runs/t --length 1", 2, "--length 1: expected at least 2");
     expect(shell, "more than it has positions for", "attention runs/l --length 9", 2,
            "--length 9: runs/l/model.safetensors reads 8 tokens at most");
     expect(shell, "weights that are no shares", "attention runs/u", 1, "does not normalize its attention");
     expect(shell, "a model that does not attend", "attention runs/t runs/m", 1,
-           "this mamba's maps do not cover all earlier tokens");
+           "this mamba does not attend to all earlier tokens");
     expect(shell, "a model of a language", "attention " + language, 1, "a checkpoint of train_regular, expected one");
     expect(shell, "no such text", "attention runs/t --text nowhere", 1, "nowhere");
     expect(shell, "attention of nothing", "attention", 2, "./train_text makes one");

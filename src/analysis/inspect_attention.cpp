@@ -80,7 +80,7 @@ class AttentionSubject {
                   " does not normalize its attention: expected one that does (--feature-map elu1)");
     const Json* const causal = opened_.state.config.find("causal");  // regular_gpt's maps cover chunks, not all tokens
     if (!causal || !causal->boolean())
-      throw Error(path + ": this " + opened_.state.model + "'s maps do not cover all earlier tokens and no later ones");
+      throw Error(path + ": this " + opened_.state.model + " does not attend to all earlier tokens and no later ones");
   }
 
   const std::string path_;
