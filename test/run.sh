@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs test programs, as many at a time as there are cores: of each its failures and skips in full, a line when it ends, and the sum of all.
-# Most of them take one core, or wait for others.
+# Runs test programs, three for two cores at a time: of each its failures and skips in full, a line when it ends, and the sum of all.
+# Most of them take one core; some wait most of the time for processes that they started.
 #   test/run.sh COMMAND…      each one a program or a quoted command line
 #   TEST_JOBS=1 test/run.sh …       one after another
 #   TEST_SECONDS=9 test/run.sh …    ends what takes longer; default: an hour each
@@ -44,7 +44,8 @@ folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' HUP INT TERM
 for command in "$@"; do printf '%s\n' "$command"; done > "$folder/commands"
-jobs=${TEST_JOBS:-$(nproc 2> /dev/null || sysctl -n hw.ncpu 2> /dev/null || echo 1)}
+cores=$(nproc 2> /dev/null || sysctl -n hw.ncpu 2> /dev/null || echo 1)
+jobs=${TEST_JOBS:-$((cores + cores / 2))}
 seq $# | xargs -P "$jobs" -n 1 "$0" --one "$folder"
 # A command that left none did not come to its end.
 cat "$folder"/*.counts 2> /dev/null | awk -v commands=$# '
