@@ -19,13 +19,18 @@ FolderLock::FolderLock(const std::string& folder) : folder_(folder) {
   const std::string path = folder + "/.lock";
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_NONBLOCK | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) throw Error(path + ": cannot be opened: " + std::strerror(errno) + "; nothing was changed");
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-  if (errno == EWOULDBLOCK) {
-    close(descriptor_);
-    throw Error(folder + ": another process is at work in this folder, or a child of one; nothing was changed");
+  for (int tries = 0; flock(descriptor_, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK) {
+      std::fprintf(stderr, "note: %s: this file system has no locks (%s): let one process write here\n", folder.c_str(),
+                   std::strerror(errno));
+      return;
+    }
+    if (tries == 150) {
+      close(descriptor_);
+      throw Error(folder + ": another process is at work in this folder, or a child of one; nothing was changed");
+    }
+    usleep(20000);
   }
-  std::fprintf(stderr, "note: %s: this file system has no locks (%s): let one process write here\n", folder.c_str(),
-               std::strerror(errno));
 }
 
 FolderLock::~FolderLock() { close(descriptor_); }

@@ -8,8 +8,8 @@ namespace petroglyph {
 
 class FolderLock {
  public:
-  // Throws Error if another process holds the lock, or a child of one that has died: a child inherits the lock, and may
-  // still be saving.
+  // Throws Error if for three seconds another process holds the lock, or a child of one that has died: a child inherits
+  // the lock, and needs a moment to save and end.
   explicit FolderLock(const std::string& folder);
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
