@@ -18,7 +18,7 @@ void declare_out(Options& options, std::string* out) {
 }
 
 std::string output_folder(const std::string& out, const std::string& checkpoint) {
-  if (!out.empty()) return check_folder(out), out;
+  if (!out.empty()) return make_folder(out), out;
   const std::string beside = std::filesystem::path(checkpoint_path(checkpoint)).parent_path().string();
   return beside.empty() ? "." : beside;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -33,15 +32,13 @@ int flush(int descriptor) {
 
 // A rename is on the disk only when its folder is. File systems that cannot flush a folder give EINVAL; they are
 // trusted, and so is a folder that may be written but not read.
-void flush_folder(const std::string& path) {
-  std::filesystem::path at = path;
-  if (!at.has_filename()) at = at.parent_path();  // of "out/"
-  const std::string folder = at.has_parent_path() ? at.parent_path().string() : ".";
+void flush_folder(const std::filesystem::path& path) {
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   const int descriptor = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
   const int problem = descriptor < 0 ? errno : flush(descriptor) == 0 ? 0 : errno;
   if (descriptor >= 0) close(descriptor);
   if (problem != 0 && problem != EINVAL && problem != ENOTSUP && problem != EACCES)
-    throw Error(path + ": written, but its folder cannot be flushed to the disk: " + std::strerror(problem));
+    throw Error(path.string() + ": written, but its folder cannot be flushed to the disk: " + std::strerror(problem));
 }
 
 }  // namespace
@@ -82,106 +79,47 @@ void OutputFile::close() {
 
 namespace {
 
-constexpr const char *const TEMPORARY_PREFIX = ".petroglyph-", *const TEMPORARY_SUFFIX = ".tmp";
-
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "" : folder + "/";
-}
+constexpr const char* TEMPORARY_PREFIX = ".petroglyph-";
 
 // An unused name for a temporary file in the folder of `path`. It has this process's number; an earlier process with
 // the same number, or one on another machine, may have left files.
 std::string temporary_name(const std::string& path) {
-  const std::string begin = folder_of(path) + TEMPORARY_PREFIX + std::to_string(getpid()) + "-";
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const std::string begin = (folder / TEMPORARY_PREFIX).string() + std::to_string(getpid()) + "-";
   int i = 1;
-  while (is_there(begin + std::to_string(i) + TEMPORARY_SUFFIX)) ++i;
-  return begin + std::to_string(i) + TEMPORARY_SUFFIX;
+  while (is_there(begin + std::to_string(i) + ".tmp")) ++i;
+  return begin + std::to_string(i) + ".tmp";
 }
 
-// The temporary file that is being written. A signal's handler reaches nothing but static variables.
-char unfinished[4096];
-
-extern "C" void petroglyph_end_while_writing(int signal) {
-  discard_unfinished_file();
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);  // arrives as soon as this handler returns
-}
-
-// While it lives, a signal that would end the program, neither caught nor ignored, removes `path` first.
-class Unfinished {
- public:
-  explicit Unfinished(const std::string& path) {
-    std::snprintf(unfinished, sizeof unfinished, "%s", path.size() < sizeof unfinished ? path.c_str() : "");
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      struct sigaction before = {};
-      if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
-        std::signal(signal, petroglyph_end_while_writing), caught_.push_back(signal);
-    }
-  }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-  ~Unfinished() {
-    for (const int signal : caught_) std::signal(signal, SIG_DFL);
-    unfinished[0] = 0;
-  }
-
- private:
-  std::vector<int> caught_;
-};
-
-// A second name (hard link) for the file `path`, or a copy where the file system has no hard links; empty if there is
-// no file.
-std::string second_name(const std::string& path) {
-  if (!is_there(path)) return "";
-  const std::string second = temporary_name(path);
-  if (link(path.c_str(), second.c_str()) == 0) return second;
-  std::error_code problem;  // a file system without second names
-  std::filesystem::copy_file(path, second, problem);
-  if (!problem) return second;
-  unlink(second.c_str());
-  throw Error(path + ": cannot be copied: " + problem.message());
-}
-
-// Renames a temporary file, replacing what has that name.
-void take_name(const std::string& path, const std::string& other) {
-  const bool taken = std::rename(path.c_str(), other.c_str()) == 0;
-  const int problem = errno;
-  unlink(path.c_str());  // it stays where both were the same file already
-  if (!taken) fail(other, problem);
+// Keeps the file `path`, if there is one, under another name too, in place of what has that name. Where the file system
+// has no second names (hard links): a copy.
+void keep_as(const std::string& path, const std::string& other) {
+  unlink(other.c_str());
+  if (link(path.c_str(), other.c_str()) == 0 || errno == ENOENT) return;
+  std::error_code problem;
+  std::filesystem::copy_file(path, other, problem);
+  if (problem) throw Error(other + ": cannot write: " + problem.message());
 }
 
 }  // namespace
 
-void discard_unfinished_file() noexcept {
-  if (unfinished[0]) unlink(unfinished);
-}
-
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
                            const std::string& previous) {
   const std::string temporary = temporary_name(path);
-  std::string second;
-  bool created = false, renamed = false;
   try {
-    const Unfinished guard(temporary);
     OutputFile file(temporary, OutputFile::Mode::New);
-    created = true;
     writer(file);
     file.flush_to_disk();
     file.close();
-    if (!previous.empty()) second = second_name(path);
+    if (!previous.empty()) keep_as(path, previous);
     if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, errno);
-    renamed = true;
-    if (!second.empty()) take_name(second, previous);
   } catch (const Error& error) {
-    if (renamed) throw;
-    if (created) unlink(temporary.c_str());
-    if (!second.empty()) unlink(second.c_str());
+    unlink(temporary.c_str());
     std::string message = error.what();
     if (message.compare(0, temporary.size(), temporary) == 0) message.replace(0, temporary.size(), path);
-    const bool before = access(path.c_str(), F_OK) == 0;
-    throw Error(message + (before ? "; the previous file is unchanged" : "; nothing was written"));
+    throw Error(message + "; nothing was changed");
   } catch (...) {
-    if (created) unlink(temporary.c_str());
+    unlink(temporary.c_str());
     throw;
   }
   flush_folder(path);
@@ -192,66 +130,17 @@ void write_file_atomically(const std::string& path, std::string_view content) {
 }
 
 void remove_leftovers(const std::string& folder) {
-  for (const std::string& name : names_in(folder)) {
-    const std::string_view prefix = TEMPORARY_PREFIX, suffix = TEMPORARY_SUFFIX;
-    const bool ours = name.size() > prefix.size() + suffix.size() && name.compare(0, prefix.size(), prefix) == 0 &&
-                      name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
-    if (ours) unlink((folder + "/" + name).c_str());
-  }
+  for (const std::string& name : names_in(folder))
+    if (name.rfind(TEMPORARY_PREFIX, 0) == 0) unlink((folder + "/" + name).c_str());
 }
 
-namespace {
-
-// ": runs is a link to X, which does not exist", if that is why a folder cannot be made; else empty.
-std::string dangling_link(const std::string& path) {
-  std::error_code none;
-  for (std::filesystem::path at = path; !at.empty() && at != at.parent_path(); at = at.parent_path()) {
-    if (std::filesystem::is_symlink(at, none) && !std::filesystem::exists(at, none))
-      return ": " + at.string() + " is a link to " + std::filesystem::read_symlink(at, none).string() +
-             ", which does not exist";
-  }
-  return "";
-}
-
-[[noreturn]] void refuse_folder(const std::string& path, int problem) {
-  const std::string link = dangling_link(path);
-  throw Error(path + ": cannot make the folder" + (link.empty() ? std::string(": ") + std::strerror(problem) : link));
-}
-
-// Parents first. Returns errno if it fails, 0 if the folder exists now.
-int make_folders(const std::string& path) {
-  std::error_code none;
-  if (std::filesystem::is_directory(path, none)) return 0;
-  const std::string above = std::filesystem::path(path).parent_path().string();
-  if (const int problem = above.empty() ? 0 : make_folders(above)) return problem;
-  if (mkdir(path.c_str(), 0777) == 0) return flush_folder(path), 0;
-  const int problem = errno;
-  if (problem != EEXIST) return problem;
-  return std::filesystem::is_directory(path, none) ? 0 : ENOTDIR;
-}
-
-}  // namespace
-
-void make_folder(const std::string& path) {
-  if (const int problem = make_folders(path)) refuse_folder(path, problem);
-}
-
-void check_folder(const std::string& path) {
-  std::filesystem::path nearest = path;  // of those above it that are there
-  struct stat status;
-  for (; !nearest.empty() && lstat(nearest.c_str(), &status) != 0; nearest = nearest.parent_path())
-    if (errno != ENOENT && errno != ENOTDIR) break;  // such as a name that is too long
-  const std::string temporary = temporary_name((nearest / "folder").string());
-  if (mkdir(temporary.c_str(), 0777) != 0) refuse_folder(path, errno);
-  rmdir(temporary.c_str());
-}
-
-bool claim_folder(const std::string& path) {
-  const std::string above = std::filesystem::path(path).parent_path().string();
-  if (!above.empty()) make_folder(above);
-  if (mkdir(path.c_str(), 0777) == 0) return flush_folder(path), true;
-  if (errno == EEXIST) return false;
-  refuse_folder(path, errno);
+bool make_folder(const std::string& path) {
+  std::error_code problem;
+  const bool made = std::filesystem::create_directories(path, problem);
+  if (problem) throw Error(path + ": cannot make the folder: " + problem.message());
+  if (!made) return false;
+  for (std::filesystem::path at = path; !at.empty() && at != at.root_path(); at = at.parent_path()) flush_folder(at);
+  return true;
 }
 
 void refuse_link(const std::string& path) {
@@ -271,7 +160,7 @@ std::string put_aside(const std::string& path) {
 
 void write_keeping(const std::string& path, std::string_view content) {
   if (is_there(path)) {
-    if (read_regular_file(path) == content) return;
+    if (read_file(path) == content) return;
     put_aside(path);
   }
   write_file_atomically(path, content);
@@ -280,35 +169,22 @@ void write_keeping(const std::string& path, std::string_view content) {
 void check_replaced(const std::string& path, bool force) {
   if (!is_there(path)) return;
   std::error_code none;
-  const std::filesystem::file_status status = std::filesystem::symlink_status(path, none);
   const bool folder = std::filesystem::is_directory(path, none);  // a link to one too: what is replaced lies in it
-  if (!folder && !std::filesystem::is_regular_file(status))
-    throw Error(path + ": expected a file or a folder, found " +
-                (std::filesystem::is_symlink(status) ? "a link" : "something else") + ", which is never replaced");
-  if (!force)
-    throw Error(path + (folder ? ": this folder exists already; choose another one, or --force replaces files in it"
-                               : ": this file exists already; choose another one, or --force replaces it"));
+  if (!folder && !std::filesystem::is_regular_file(std::filesystem::symlink_status(path, none)))
+    throw Error(path + ": expected a file or a folder; a link, a pipe or a device is never replaced");
+  if (!force) throw Error(path + ": exists already; choose another name, or --force");
 }
 
 void check_not_read(const std::string& path, const std::vector<std::string>& read) {
-  for (const std::string& other : read) {
-    std::error_code none;
-    if (!std::filesystem::equivalent(path, other, none)) continue;
-    const bool same_name =
-        std::filesystem::path(path).lexically_normal() == std::filesystem::path(other).lexically_normal();
-    throw Error(path + (same_name ? ": this file" : ": this is " + other + ", which") +
-                " is read here and never replaced; choose another one");
-  }
+  std::error_code none;
+  for (const std::string& other : read)
+    if (std::filesystem::equivalent(path, other, none))
+      throw Error(path + ": is read here (" + other + ") and never replaced; choose another name");
 }
 
 void check_writable(const std::string& path) {
   std::error_code none;
-  if (std::filesystem::is_directory(path, none)) throw Error(path + ": cannot write: expected a file, found a folder");
-  struct stat status;
-  if (lstat(path.c_str(), &status) != 0 && errno != ENOENT) fail(path, errno);  // such as a name that is too long
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (!folder.empty() && !std::filesystem::is_directory(folder, none))
-    throw Error(path + ": cannot write: there is no folder " + folder);
+  if (std::filesystem::is_directory(path, none)) fail(path, EISDIR);
   // Permissions alone do not tell: the disk may be full, or read only.
   const std::string temporary = temporary_name(path);
   const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

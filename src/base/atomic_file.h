@@ -31,27 +31,19 @@ class OutputFile {
 };
 
 // Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk
-// and renames it to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so;
-// the same if an uncaught signal ends the program. What PATH was stays as `previous`, where that is named:
-// what `previous` was is lost when both of the others are on the disk, not before.
+// and renames it to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so.
+// A process that a signal ends may leave the temporary file, .petroglyph-NUMBER-1.tmp. What PATH was stays as
+// `previous`, where that is named.
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
                            const std::string& previous = "");
 void write_file_atomically(const std::string& path, std::string_view content);
-
-// Removes the temporary file that is being written, where one is. For a process that ends at once; safe in a signal's
-// handler.
-void discard_unfinished_file() noexcept;
 
 // Removes the temporary files of processes that were killed while they wrote. Nobody else may be writing into the
 // folder.
 void remove_leftovers(const std::string& folder);
 
-// Makes the folder and its parents, and flushes them to the disk.
-void make_folder(const std::string& path);
-// Called before long work: throws Error if make_folder(path) would, for a folder that does not exist.
-void check_folder(const std::string& path);
-// Makes the folder and its parents; false if it exists already.
-bool claim_folder(const std::string& path);
+// Makes the folder and its parents, and flushes them to the disk. False if the folder exists already.
+bool make_folder(const std::string& path);
 // Throws Error if it is a link: a folder from another user must not redirect what is written.
 void refuse_link(const std::string& path);
 // Renames a file or folder to NAME.before, or NAME.before-2 and so on, and returns the new name: nothing is lost.

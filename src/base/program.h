@@ -34,7 +34,7 @@ inline void check_standard_input() {
 }
 
 // What run_program() begins with: prepare_process(), and the name for the line of a program that runs out of memory
-// (operator new in program.cpp), or whose file was cut short while it was read.
+// or whose file was cut short while it was read.
 void begin_program(const char* name);
 
 // Prints it in one line, whatever bytes of a file or of a command line it contains; returns `status`.

@@ -1,7 +1,7 @@
 #include "ops/host_ops.h"
 
+#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <string>
 
 #include "base/error.h"
@@ -9,11 +9,12 @@
 namespace petroglyph {
 
 namespace {
-constexpr std::align_val_t ALIGNMENT{64};  // a cache line, and the widest vector
+constexpr size_t ALIGNMENT = 64;  // a cache line, and the widest vector
 }
 
 void* HostOps::allocate(size_t bytes) {
-  void* memory = ::operator new(bytes, ALIGNMENT, std::nothrow);
+  // Not new: where that has no memory, the program ends (base/program.cpp).
+  void* memory = std::aligned_alloc(ALIGNMENT, (bytes / ALIGNMENT + 1) * ALIGNMENT);
   if (!memory)
     throw Error("not enough memory: " + std::to_string(bytes >> 20) + " MiB requested for one tensor" +
                 ": a smaller batch, context or model needs less");
@@ -23,7 +24,7 @@ void* HostOps::allocate(size_t bytes) {
   return memory;
 }
 
-void HostOps::release(void* memory) noexcept { ::operator delete(memory, ALIGNMENT); }
+void HostOps::release(void* memory) noexcept { std::free(memory); }
 
 void HostOps::upload(void* to, const void* host, size_t bytes) {
   if (bytes > 0) std::memcpy(to, host, bytes);  // of nothing, the addresses may be null

@@ -80,7 +80,7 @@ void check_hugging_face(const ConvertSettings& settings, const std::string& chec
     throw Error(settings.save + ": is a file; expected a folder, existing or new, for --to hf");
   check_replaced(settings.save, settings.force);
   for (const std::string& file : files) check_replaced(file, settings.force);
-  is_there(settings.save) ? check_writable(files[0]) : check_folder(settings.save);
+  check_writable(is_there(settings.save) ? files[0] : settings.save);
 }
 
 void from_checkpoint(ConvertSettings& settings) {

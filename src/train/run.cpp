@@ -212,7 +212,7 @@ void Run::resume(Options& options) {
 void Run::claim_folder() {
   check_folder();
   if (lock_ || !ranks_.first()) return;
-  if (!petroglyph::claim_folder(folder_)) check_new_run(folder_);  // another process has just made it
+  if (!make_folder(folder_)) check_new_run(folder_);  // another process has just made it
   lock_.emplace(folder_);
 }
 
