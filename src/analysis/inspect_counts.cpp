@@ -124,7 +124,6 @@ int inspect_counts(const std::vector<std::string>& words) {
   const std::vector<int64_t> places =
       places_asked(*text.validation, source.validation_name(), settings.after, settings.windows);
   const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress, places);
-  progress.finish();
   const int64_t asked = places.empty() ? text.validation->size() : static_cast<int64_t>(places.size());
   print("%s of %s counted, %s of %s asked\n", petroglyph::counted(text.training->size(), "token").c_str(),
         source.name().c_str(), with_commas(asked).c_str(), source.validation_name().c_str());

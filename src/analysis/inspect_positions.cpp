@@ -170,7 +170,6 @@ double Positions::learn(Model& model) {
     const Measures measures = trainer.step(step, schedule.at(step));
     if (step + 1 < settings_.steps && progress.due(step + 1)) progress.show(step + 1, text("loss %.3f", measures.loss));
   }
-  progress.finish();
   const double loss = trainer.evaluate(*task_, settings_.steps, EVALUATED, BATCH)->loss;
   const uint64_t weights = model.parameters.fingerprint();
   trained_.update(&weights, sizeof weights);

@@ -117,7 +117,6 @@ class TestOfLengths {
   }
 
   void save(std::string csv) {
-    progress_->finish();
     if (stopped() || !ranks_.first()) return;
     for (size_t i = 0; i < result_.to.size(); ++i) {
       csv += text("%.0f,", result_.to[i]) + number_text(result_.accuracies[i], 9);

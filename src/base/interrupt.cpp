@@ -9,22 +9,14 @@ namespace {
 // A signal handler reaches nothing but static variables; these are the only ones of the project.
 volatile std::sig_atomic_t caught = 0, caught_at = 0;
 
-constexpr int ONE_SIGNAL_MILLISECONDS = 1000;
 constexpr int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
 
-// Of a clock that wraps around after twelve days.
-int milliseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<int>(now.tv_sec % (1 << 20)) * 1000 + static_cast<int>(now.tv_nsec / 1000000);
-}
-
 extern "C" void petroglyph_note_signal(int number) {
-  const int now = milliseconds();
+  const auto now = static_cast<std::sig_atomic_t>(time(nullptr));
   if (!caught) {
     caught_at = now;
     caught = number;
-  } else if (now < caught_at || now - caught_at >= ONE_SIGNAL_MILLISECONDS) {
+  } else if (now - caught_at > 1) {  // seconds
     std::signal(number, SIG_DFL);
     std::raise(number);  // arrives as soon as this handler returns
   }

@@ -1,5 +1,5 @@
-// Ctrl-C ends a run gently: the loop sees it, saves, and stops. A second Ctrl-C ends it at once, unless
-// it comes within a second: `timeout`, and a terminal together with a parent that passes its signal on, send two for
+// Ctrl-C ends a run gently: the loop sees it, saves, and stops. A second Ctrl-C ends it at once, unless it comes in the
+// same second or the next one: `timeout`, and a terminal together with a parent that passes its signal on, send two for
 // one.
 #pragma once
 

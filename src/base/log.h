@@ -17,8 +17,8 @@ class CsvLog {
   static CsvLog create(const std::string& path, const std::vector<std::string>& columns, bool replace = false);
 
   // Continues a log whose checkpoint stands at `step`: the rows of steps 0 … step−1 stay byte for byte, later ones are
-  // dropped. Throws Error, with nothing changed, if one of them is missing or damaged, if they do not have `checksum`
-  // (empty: not known), or if the columns differ. At step 0 a missing file is created.
+  // dropped. Throws Error, with nothing changed, if one of them is missing, if they do not have `checksum` (empty: not
+  // known), or if the columns differ. At step 0 a missing file is created.
   static CsvLog resume(const std::string& path, const std::vector<std::string>& columns, int64_t step,
                        const std::string& checksum = "");
 

@@ -13,11 +13,6 @@
 
 namespace petroglyph {
 
-void refuse_pointer(const std::string& path, std::string_view bytes) {
-  constexpr std::string_view BEGIN = "version https://git-lfs.";
-  if (bytes.substr(0, BEGIN.size()) == BEGIN) throw Error(path + ": is a git-lfs pointer, not the file: git lfs pull");
-}
-
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   // A pipe would keep us waiting, and is refused below.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -33,12 +28,9 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   if (!known || address == MAP_FAILED) throw Error(path + ": cannot read: " + std::strerror(reason));
   data_ = static_cast<const unsigned char*>(address);
   size_ = static_cast<size_t>(status.st_size);
-  try {
-    refuse_pointer(path, text());
-  } catch (...) {
-    munmap(address, size_);
-    throw;
-  }
+  if (text().rfind("version https://git-lfs.", 0) != 0) return;
+  munmap(address, size_);
+  throw Error(path + ": is a git-lfs pointer, not the file: git lfs pull");
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

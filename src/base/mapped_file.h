@@ -7,12 +7,9 @@
 
 namespace petroglyph {
 
-// Throws Error for what git without git-lfs leaves in a large file's place: {version, oid, size}, a line each.
-void refuse_pointer(const std::string& path, std::string_view bytes);
-
 class MappedFile {
  public:
-  // Throws Error for what cannot be read. If the file is truncated while it is mapped, the program ends (program.cpp).
+  // Throws Error for what cannot be read, and for what git without git-lfs leaves in a large file's place. If the file is truncated while it is mapped, the program ends (program.cpp).
   explicit MappedFile(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;

@@ -1,18 +1,12 @@
 #include "base/text.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <clocale>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <new>
 
-#include "base/error.h"
 #include "base/mapped_file.h"
 
 namespace petroglyph {
@@ -39,18 +33,9 @@ std::string text(const char* format, ...) {
   return out;
 }
 
-// std::to_chars and std::from_chars depend on no locale and allocate nothing. Where a standard library lacks them for
-// floating-point numbers, as libc++ did, printf and strtod take their place, with the locale's decimal point exchanged.
+// Programs never call setlocale(): printf and strtod use the C locale, whatever the user's is.
 std::string number_text(double value, int digits) {
-  if (std::isnan(value)) return "nan";  // never "-nan"
-#ifdef __cpp_lib_to_chars
-  char buffer[64];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, digits).ptr};
-#else
-  std::string out = text("%.*g", digits, value);
-  const size_t point = out.find(std::localeconv()->decimal_point);
-  return point == std::string::npos ? out : out.replace(point, std::strlen(std::localeconv()->decimal_point), ".");
-#endif
+  return std::isnan(value) ? "nan" : text("%.*g", digits, value);  // never "-nan"
 }
 
 std::string cell_text(double value) { return std::isfinite(value) ? number_text(value, 9) : ""; }
@@ -68,14 +53,11 @@ std::string exact_text(double value) {
   return number_text(value, 17);
 }
 
-std::string csv_quoted(const std::string& words) {
+std::string csv_cell(const std::string& words) {
+  if (words.find_first_of(",\"\r\n") == std::string::npos) return words;
   std::string out = "\"";
   for (const char c : words) out += c == '"' ? "\"\"" : std::string(1, c);
   return out + "\"";
-}
-
-std::string csv_cell(const std::string& words) {
-  return words.find_first_of(",\"\r\n") == std::string::npos ? words : csv_quoted(words);
 }
 
 std::string with_commas(int64_t value) {
@@ -120,21 +102,10 @@ std::optional<Integer> parse_whole(std::string_view digits) {
 std::optional<double> parse_number(std::string_view digits) {
   const bool plain = digits.find_first_not_of("0123456789+-.eE") == std::string_view::npos;  // no "inf", no "0x1p3"
   if (digits.empty() || !plain || digits[0] == '+') return {};
-#ifdef __cpp_lib_to_chars
-  double value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, problem] = std::from_chars(digits.data(), end, value);
-  if (problem == std::errc::not_enough_memory) throw std::bad_alloc();  // g++ 11's copies long numbers
-  if (problem != std::errc::result_out_of_range)
-    return problem == std::errc() && stop == end ? std::optional(value) : std::nullopt;
-#endif
-  // What is out of range is too large, or so small that it is 0.
-  std::string copy(digits);
-  const size_t point = copy.find('.');
-  if (point != std::string::npos) copy.replace(point, 1, std::localeconv()->decimal_point);
-  char* last = nullptr;
-  const double nearest = std::strtod(copy.c_str(), &last);
-  return *last == 0 && std::isfinite(nearest) ? std::optional(nearest) : std::nullopt;
+  const std::string copy(digits);
+  char* end = nullptr;
+  const double value = std::strtod(copy.c_str(), &end);
+  return *end == 0 && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 std::optional<int64_t> parse_integer(std::string_view digits) { return parse_whole<int64_t>(digits); }
@@ -169,18 +140,22 @@ bool is_unprintable(char32_t code) {
          code == 0xFFFF;
 }
 
-// The characters of `bytes`, with escape(code, bytes of it) in place of those that are not printable, or not UTF-8.
-template <class Escape>
-std::string escaped(std::string_view bytes, Escape escape) {
+// The characters of `bytes`, with \n, \x07 or \u202E in place of those that are not printable, or not UTF-8. With
+// `layout`, line ends and tabs stay.
+std::string escaped(std::string_view bytes, bool layout) {
   std::string out;
   for (size_t at = 0; at < bytes.size();) {
     const size_t start = at;
     const char32_t code = next_character(bytes, at);
     const std::string_view character = bytes.substr(start, at - start);
-    if (code == NO_CHARACTER || is_unprintable(code))
-      out += escape(code, character);
-    else
+    if ((code != NO_CHARACTER && !is_unprintable(code)) || (layout && (code == '\n' || code == '\t')))
       out += character;
+    else if (code == '\n')
+      out += "\\n";
+    else if (character.size() == 1)
+      out += text("\\x%02X", static_cast<unsigned char>(character[0]));
+    else
+      out += text("\\u%04X", static_cast<unsigned>(code));
   }
   return out;
 }
@@ -195,36 +170,19 @@ size_t utf8_prefix(std::string_view bytes) {
   return bytes.size();
 }
 
-namespace {
-
-std::string as_escape(char32_t code, std::string_view character) {
-  if (code == '\n') return "\\n";
-  if (character.size() == 1) return text("\\x%02X", static_cast<unsigned char>(character[0]));
-  return text("\\u%04X", static_cast<unsigned>(code));
-}
-
-bool is_space(char32_t code) { return code == '\n' || code == '\t'; }
-
-}  // namespace
-
-std::string in_one_line(std::string_view bytes) { return escaped(bytes, as_escape); }
+std::string in_one_line(std::string_view bytes) { return escaped(bytes, false); }
 
 void print(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  const std::string words = formatted(format, arguments);
+  const std::string shown = escaped(formatted(format, arguments), true);
   va_end(arguments);
-  const std::string shown = escaped(words, [](char32_t code, std::string_view character) {
-    return is_space(code) ? std::string(character) : as_escape(code, character);
-  });
   std::fwrite(shown.data(), 1, shown.size(), stdout);  // a failure shows at the end (flush_output())
 }
 
 std::string markup_text(std::string_view words) {
-  const std::string shown = escaped(
-      words, [](char32_t code, std::string_view character) { return is_space(code) ? std::string(character) : "?"; });
   std::string out;
-  for (const char c : shown) {
+  for (const char c : escaped(words, true)) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
@@ -236,42 +194,15 @@ std::string markup_text(std::string_view words) {
   return out;
 }
 
-namespace {
-
-// Letters inserted, left out, replaced, or two neighbours swapped (Damerau-Levenshtein distance).
-int typing_errors(std::string_view a, std::string_view b) {
-  const size_t rows = a.size() + 1, columns = b.size() + 1;
-  std::vector<int> errors(rows * columns);
-  for (size_t i = 0; i < rows; ++i) {
-    for (size_t j = 0; j < columns; ++j) {
-      int& here = errors[i * columns + j];
-      if (i == 0 || j == 0) {
-        here = static_cast<int>(i + j);
-        continue;
-      }
-      here = std::min(errors[(i - 1) * columns + j], errors[i * columns + j - 1]) + 1;
-      here = std::min(here, errors[(i - 1) * columns + j - 1] + (a[i - 1] != b[j - 1]));
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        here = std::min(here, errors[(i - 2) * columns + j - 2] + 1);
-      }
-    }
-  }
-  return errors.back();
-}
-
-}  // namespace
-
 std::string nearest_word(std::string_view word, const std::vector<std::string>& words) {
-  if (word.size() > 64) return "";
   std::string nearest;
-  int fewest = std::max(1, static_cast<int>(word.size()) / 3) + 1;
+  size_t most = std::max<size_t>(2, (word.size() - 1) / 2);  // shared letters: at least three, and half of the word
   for (const std::string& candidate : words) {
-    const bool is_prefix = word.size() >= 3 && candidate.compare(0, word.size(), word) == 0;
-    const int errors = is_prefix ? 1 : typing_errors(word, candidate);
-    if (errors < fewest) {
-      fewest = errors;
-      nearest = candidate;
-    }
+    const auto end = std::mismatch(word.begin(), word.end(), candidate.begin(), candidate.end()).first;
+    const auto shared = static_cast<size_t>(end - word.begin());
+    if (shared <= most) continue;
+    most = shared;
+    nearest = candidate;
   }
   return nearest;
 }
@@ -299,17 +230,6 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   return out;
 }
 
-std::string read_file(const std::string& path) {
-  const auto close = [](std::FILE* file) { std::fclose(file); };
-  const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "rb"), close);
-  if (!file) throw Error(path + ": cannot read: " + std::strerror(errno));
-  std::string bytes, block(65536, '\0');
-  while (const size_t count = std::fread(block.data(), 1, block.size(), file.get())) bytes.append(block, 0, count);
-  if (std::ferror(file.get())) throw Error(path + ": cannot read: " + std::strerror(errno));
-  refuse_pointer(path, bytes);
-  return bytes;
-}
-
-std::string read_regular_file(const std::string& path) { return std::string(MappedFile(path).text()); }
+std::string read_file(const std::string& path) { return std::string(MappedFile(path).text()); }
 
 }  // namespace petroglyph

@@ -1,4 +1,4 @@
-// Text: numbers in and out of it, the same under every locale, and readable forms of them.
+// Text: numbers in and out of it, and readable forms of them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace petroglyph {
 // What printf would print.
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// %.*g with a decimal point whatever the locale; digits = 9 brings every float back, 17 every double. NaN is "nan".
+// %.*g; digits = 9 brings every float back, 17 every double. NaN is "nan".
 std::string number_text(double value, int digits);
 // Nine digits of it in a CSV file: empty where there is no number.
 std::string cell_text(double value);
@@ -22,7 +22,6 @@ std::string cell_text(double value);
 std::string exact_text(double value);
 
 std::string with_commas(int64_t value);                     // 1,204,224
-std::string csv_quoted(const std::string& words);           // "a ""word"""
 std::string csv_cell(const std::string& words);             // as they are, quoted where a table of commas needs it
 std::string counted(int64_t count, const char* noun);       // 1 token, 1,204 tokens
 std::string duration_text(double seconds);                  // 0:42, 12:03, 1:05:09
@@ -49,20 +48,18 @@ std::string in_one_line(std::string_view bytes);
 // printf for text that may come from files and command lines: escaped like in_one_line(), but for line ends and tabs.
 void print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// The same for HTML, SVG and XML: &, <, > and quotes spelt out; a '?' for what in_one_line() escapes, but line ends and
-// tabs.
+// The same for HTML, SVG and XML, with &, <, > and quotes spelt out.
 std::string markup_text(std::string_view words);
 
-// The word that was probably meant: the one with the fewest typing errors, or "" if none is near.
+// The word that was probably meant: the one with the longest beginning in common, or "" if all are too short.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& words);
 
 std::string_view trim(std::string_view line);
 std::string join(const std::vector<std::string>& words, const char* between);
 std::vector<std::string> split(std::string_view words, char between);  // "a,,b" gives three, one of them empty
 
-// All bytes of a file, or an Error that names it and the reason.
+// All bytes of a file, or an Error that names it and the reason. A pipe, which may block, or a device, which may never
+// end, is an Error.
 std::string read_file(const std::string& path);
-// The same, but only of a regular file: a pipe, which may block, or a device, which may never end, is an Error.
-std::string read_regular_file(const std::string& path);
 
 }  // namespace petroglyph

@@ -41,7 +41,7 @@ std::string head_of_its_own(const ForeignModel& foreign) {
 Json begin_and_end(const Json& config, const std::string& folder) {
   const std::string path = folder + "/generation_config.json";
   const Json of_generation =
-      std::filesystem::exists(path) ? Json::parse(read_regular_file(path), path) : Json::object();
+      std::filesystem::exists(path) ? Json::parse(read_file(path), path) : Json::object();
   Json texts = Json::object();
   for (const auto& [theirs, ours] : {std::pair("bos_token_id", "begin"), std::pair("eos_token_id", "end")}) {
     const Json* found = of_generation.is(Json::Kind::Object) ? of_generation.find(theirs) : nullptr;
@@ -64,7 +64,7 @@ ForeignModel open_folder(const std::string& folder) {
   const std::string path = folder + "/config.json";
   if (!std::filesystem::exists(path)) throw Error(folder + ": has no config.json: no model of Hugging Face's");
   ForeignModel foreign;
-  Json config = Json::parse(read_regular_file(path), path);
+  Json config = Json::parse(read_file(path), path);
   foreign.translation = translate(config, path);
   foreign.config_origin = path;
   foreign.texts = begin_and_end(config, folder);

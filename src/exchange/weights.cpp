@@ -18,7 +18,7 @@ namespace {
 // The path of the file for each tensor of an index: {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors",
 // …}}
 std::map<std::string, std::string> read_index(const std::string& path) {
-  const Json json = Json::parse(read_regular_file(path), path);
+  const Json json = Json::parse(read_file(path), path);
   std::map<std::string, std::string> files;
   try {
     for (const auto& [name, file] : json.at("weight_map").members()) {

@@ -93,7 +93,6 @@ struct Session {
     Progress progress(0, test_images, after_a_while(settings.quiet, "test image"));
     const Answers answers = classify(run->model(), run->ops(), *task, run->seed(), stream_of("test"), test_images,
                                      settings.batch, *settings.ranks, progress);
-    progress.finish();
     if (!settings.ranks->first()) return;
     run->check_folder();
     save_confusion(task->class_names(), answers, run->folder(), model.model + ": " + settings.name);

@@ -37,7 +37,7 @@ Fields fields_of(const std::string& line) {
 class WordTable {
  public:
   explicit WordTable(const std::string& path) : path_(path) {
-    for (const std::string& line : split(read_regular_file(path), '\n')) {
+    for (const std::string& line : split(read_file(path), '\n')) {
       if (!line.empty()) rows_.push_back(fields_of(line));
       if (!line.empty() && rows_.back().size() != rows_[0].size())
         throw Error(text("%s: row %zu has %zu fields, expected %zu", path.c_str(), rows_.size(), rows_.back().size(),
@@ -147,7 +147,7 @@ Numbers numbers_of(const Cell& cell, const Measured& measured) {
     const std::string path = measured.path(run.name, cell.file);
     if (!run.done || !is_there(path)) continue;
     if (cell.file.empty())
-      add_said(cell, read_regular_file(path), numbers);
+      add_said(cell, read_file(path), numbers);
     else
       add_rows(cell, WordTable(path), numbers);
   }

@@ -336,7 +336,7 @@ std::vector<Experiment> chosen_experiments(const std::vector<std::string>& words
   for (const std::string& word : words) {
     if (word.size() > 4 && word.substr(word.size() - 4) == ".txt") {
       const std::string name = std::filesystem::path(word).stem().string();
-      chosen.push_back(experiment_of_text(name, read_regular_file(word), experiments()));
+      chosen.push_back(experiment_of_text(name, read_file(word), experiments()));
       continue;
     }
     const size_t before = chosen.size();

@@ -168,7 +168,7 @@ std::string size_page(const Measured& measured, const std::string& folder) {
     if (path.extension() == ".svg")
       out += picture(plan.size + "/" + path.filename().string(), shown.caption);
     else
-      out += paragraph(shown.caption) + fenced(read_regular_file(path));
+      out += paragraph(shown.caption) + fenced(read_file(path));
   }
   return out + commands_of(measured);
 }

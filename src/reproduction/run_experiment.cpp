@@ -92,7 +92,7 @@ off_t print_from(int log, off_t begin) {
 
 std::string last_line_of(const std::string& log) {
   std::string last;
-  for (const std::string& line : split(read_regular_file(log), '\n'))
+  for (const std::string& line : split(read_file(log), '\n'))
     if (!line.empty()) last = line.substr(line.rfind('\r') + 1);
   return last;
 }

@@ -93,7 +93,7 @@ auto with_origin(const std::string& origin, Read read) {
 }
 
 Json read_json(const std::string& path) {
-  const Json json = Json::parse(read_regular_file(path), path);
+  const Json json = Json::parse(read_file(path), path);
   if (!json.is(Json::Kind::Object)) throw Error(path + ": is " + name_of(json.kind()) + ", expected an object");
   return json;
 }
@@ -265,7 +265,7 @@ std::string path_of(const std::string& folder, const char* name, const char* oth
 
 std::vector<std::string> read_merges(const std::string& path) {
   std::vector<std::string> merges;
-  for (std::string& line : split(read_regular_file(path), '\n')) {
+  for (std::string& line : split(read_file(path), '\n')) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (!line.empty() && line.compare(0, 9, "#version:") != 0) merges.push_back(std::move(line));
   }

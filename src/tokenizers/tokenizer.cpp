@@ -133,7 +133,7 @@ std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
 
 std::unique_ptr<Tokenizer> of_file(const std::string& path) {
   if (is_safetensors(path)) return of_checkpoint(path);
-  const std::string text = read_regular_file(path);
+  const std::string text = read_file(path);
   const char* const expected = "; expected a tokenizer's file, or the folder of one with several files (--tokenizer)";
   Json json;
   try {

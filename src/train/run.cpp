@@ -347,7 +347,6 @@ void Run::train_and_save() {
     if (state_.step % settings_.save_every == 0 || saves_) saving.run([&] { save(); });
     if (ranks_.first() && drawing.due()) drawing.run([&] { draw(true); });
   }
-  progress.finish();
   save();
   if (!ranks_.first()) return;
   draw(false);

@@ -56,7 +56,6 @@ Measures measure(const TextRunSettings& given, const Task& task, int samples, Mo
   Progress progress(0, samples, after_a_while(settings.quiet, "window"));
   Measures measures;
   ops.run([&] { measures = trainer.evaluate(task, 0, samples, 0, &progress).value(); });
-  progress.finish();
   if (!std::isfinite(measures.loss))
     throw Error(given.text_settings.evaluate + ": the loss is " + number_text(measures.loss, 3) +
                 ": its weights are too large");
