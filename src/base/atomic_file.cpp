@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -43,7 +42,8 @@ void flush_folder(const std::filesystem::path& path) {
 
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path, Mode mode) : path_(path) {
+OutputFile::OutputFile(const std::string& path, Mode mode, const std::string& name)
+    : path_(name.empty() ? path : name) {
   const int how = mode == Mode::Append ? O_APPEND : O_EXCL;
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | how, 0666);
   if (descriptor_ < 0) fail(path_, errno);
@@ -82,46 +82,40 @@ namespace {
 constexpr const char* TEMPORARY_PREFIX = ".petroglyph-";
 
 // An unused name for a temporary file in the folder of `path`. It has this process's number; an earlier process with
-// the same number, or one on another machine, may have left files.
-std::string temporary_name(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const std::string begin = (folder / TEMPORARY_PREFIX).string() + std::to_string(getpid()) + "-";
-  int i = 1;
-  while (is_there(begin + std::to_string(i) + ".tmp")) ++i;
-  return begin + std::to_string(i) + ".tmp";
-}
+// the same number, or one on another machine, may have left files. The destructor removes the file, unless it was
+// renamed.
+struct Temporary {
+  std::string path;
+
+  explicit Temporary(const std::string& for_path) {
+    const std::filesystem::path folder = std::filesystem::path(for_path).parent_path();
+    const std::string begin = (folder / TEMPORARY_PREFIX).string() + std::to_string(getpid()) + "-";
+    for (int i = 1; path.empty() || is_there(path); ++i) path = begin + std::to_string(i) + ".tmp";
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() { unlink(path.c_str()); }
+};
 
 // Keeps the file `path`, if there is one, under another name too, in place of what has that name. Where the file system
 // has no second names (hard links): a copy.
 void keep_as(const std::string& path, const std::string& other) {
   unlink(other.c_str());
   if (link(path.c_str(), other.c_str()) == 0 || errno == ENOENT) return;
-  std::error_code problem;
-  std::filesystem::copy_file(path, other, problem);
-  if (problem) throw Error(other + ": cannot write: " + problem.message());
+  std::filesystem::copy_file(path, other);
 }
 
 }  // namespace
 
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
                            const std::string& previous) {
-  const std::string temporary = temporary_name(path);
-  try {
-    OutputFile file(temporary, OutputFile::Mode::New);
-    writer(file);
-    file.flush_to_disk();
-    file.close();
-    if (!previous.empty()) keep_as(path, previous);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, errno);
-  } catch (const Error& error) {
-    unlink(temporary.c_str());
-    std::string message = error.what();
-    if (message.compare(0, temporary.size(), temporary) == 0) message.replace(0, temporary.size(), path);
-    throw Error(message + "; nothing was changed");
-  } catch (...) {
-    unlink(temporary.c_str());
-    throw;
-  }
+  const Temporary temporary(path);
+  OutputFile file(temporary.path, OutputFile::Mode::New, path);
+  writer(file);
+  file.flush_to_disk();
+  file.close();
+  if (!previous.empty()) keep_as(path, previous);
+  if (std::rename(temporary.path.c_str(), path.c_str()) != 0) fail(path, errno);
   flush_folder(path);
 }
 
@@ -144,17 +138,13 @@ bool make_folder(const std::string& path) {
 }
 
 void refuse_link(const std::string& path) {
-  struct stat status;
-  if (lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
-    throw Error(path + ": expected a folder, found a link");
+  if (std::filesystem::is_symlink(path)) throw Error(path + ": expected a folder, found a link");
 }
 
 std::string put_aside(const std::string& path) {
   std::string aside = path + ".before";
   for (int i = 2; is_there(aside); ++i) aside = path + ".before-" + std::to_string(i);
-  std::error_code problem;
-  std::filesystem::rename(path, aside, problem);
-  if (problem) throw Error(path + ": cannot be renamed to " + aside + ": " + problem.message());
+  std::filesystem::rename(path, aside);
   return aside;
 }
 
@@ -186,11 +176,8 @@ void check_writable(const std::string& path) {
   std::error_code none;
   if (std::filesystem::is_directory(path, none)) fail(path, EISDIR);
   // Permissions alone do not tell: the disk may be full, or read only.
-  const std::string temporary = temporary_name(path);
-  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail(path, errno);
-  close(descriptor);
-  unlink(temporary.c_str());
+  const Temporary temporary(path);
+  OutputFile(temporary.path, OutputFile::Mode::New, path);
 }
 
 void check_output(const std::string& path, bool force, const std::vector<std::string>& read) {
@@ -201,21 +188,13 @@ void check_output(const std::string& path, bool force, const std::vector<std::st
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code problem;
-  std::filesystem::directory_iterator at(folder, problem);
-  for (; !problem && at != std::filesystem::directory_iterator(); at.increment(problem))
-    names.push_back(at->path().filename().string());
-  if (problem && problem != std::errc::no_such_file_or_directory && problem != std::errc::not_a_directory)
-    throw Error(folder + ": cannot read this folder: " + problem.message());
+  if (!is_there(folder)) return names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
 
-bool is_there(const std::string& path) {
-  struct stat status;
-  if (lstat(path.c_str(), &status) == 0) return true;
-  if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return false;
-  throw Error(path + ": cannot be read: " + std::strerror(errno));
-}
+bool is_there(const std::string& path) { return std::filesystem::exists(std::filesystem::symlink_status(path)); }
 
 }  // namespace petroglyph

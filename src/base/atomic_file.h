@@ -13,8 +13,9 @@ namespace petroglyph {
 class OutputFile {
  public:
   enum class Mode { Append, New };  // New: the file must not exist
-  // A link is refused: the file must not be written where another user's link points.
-  OutputFile(const std::string& path, Mode mode);
+  // A link is refused: the file must not be written where another user's link points. name: the path in errors, where
+  // that is another.
+  OutputFile(const std::string& path, Mode mode, const std::string& name = "");
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();
@@ -31,7 +32,7 @@ class OutputFile {
 };
 
 // Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk
-// and renames it to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so.
+// and renames it to PATH. When anything fails, the temporary file is removed, and PATH is as before.
 // A process that a signal ends may leave the temporary file, .petroglyph-NUMBER-1.tmp. What PATH was stays as
 // `previous`, where that is named.
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
@@ -65,10 +66,11 @@ void check_writable(const std::string& path);
 // All three, of one file.
 void check_output(const std::string& path, bool force, const std::vector<std::string>& read);
 
-// The sorted names in a folder; none if there is no folder. Throws Error if it cannot be read.
+// The sorted names in a folder; none if there is no folder. Throws an exception that names it if it cannot be read.
 std::vector<std::string> names_in(const std::string& folder);
 
-// Whether the path exists, a link to nowhere included; throws Error if the system cannot tell.
+// Whether the path exists, a link to nowhere included; throws an exception that names it if the system
+// cannot tell.
 bool is_there(const std::string& path);
 
 }  // namespace petroglyph

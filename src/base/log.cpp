@@ -35,10 +35,6 @@ std::optional<double> cell_value(std::string_view cell) {
   return parse_number(cell);
 }
 
-[[noreturn]] void refuse_row(const std::string& path, int number, size_t columns) {
-  throw Error(path + ":" + std::to_string(number) + ": expected a row of " + std::to_string(columns) + " numbers");
-}
-
 // A row as the checksum sees it: without the last cell of one that is `timed`, and with one kind of line end.
 void absorb_row(Checksum& checksum, std::string_view line, bool timed) {
   line = trim(line);
@@ -55,7 +51,7 @@ std::string log_text(double value) {
 }
 
 CsvLog::CsvLog(const std::string& path, const std::vector<std::string>& columns)
-    : path_(path), columns_(columns.size()), timed_(columns.back() == "seconds") {}
+    : path_(path), timed_(columns.back() == "seconds") {}
 
 CsvLog CsvLog::create(const std::string& path, const std::vector<std::string>& columns, bool replace) {
   if (!replace && is_there(path)) throw Error(path + ": a log is here already, of another run; nothing was changed");
@@ -106,10 +102,6 @@ void CsvLog::open() {
 }
 
 void CsvLog::append(int64_t step, const std::vector<double>& values) {
-  if (values.size() + 1 != columns_) {
-    throw Error(path_ + ": a row of " + std::to_string(values.size() + 1) + " values, expected " +
-                std::to_string(columns_));
-  }
   std::string row = std::to_string(step);
   for (double value : values) row += "," + log_text(value);
   if (!file_) open();
@@ -134,10 +126,10 @@ CsvTable read_csv(const std::string& path) {
       table.columns.resize(cells.size());
       return;
     }
-    if (cells.size() != table.names.size()) refuse_row(path, number, table.names.size());
-    for (size_t i = 0; i < cells.size(); ++i) {
-      const std::optional<double> value = cell_value(cells[i]);
-      if (!value) refuse_row(path, number, table.names.size());
+    for (size_t i = 0; i < table.names.size(); ++i) {
+      const std::optional<double> value =
+          cells.size() == table.names.size() ? cell_value(cells[i]) : std::optional<double>();
+      if (!value) throw Error(text("%s:%d: expected a row of %zu numbers", path.c_str(), number, table.names.size()));
       table.columns[i].push_back(*value);
     }
   });

@@ -37,7 +37,6 @@ class CsvLog {
   void open();
 
   std::string path_;
-  size_t columns_;
   bool timed_;  // the last column is called seconds
   Checksum checksum_;
   std::optional<std::string> covered_;  // the rows that the checkpoint covers: the file before the first new row
