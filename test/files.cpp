@@ -1469,15 +1469,9 @@ void figure_legends(Test& test) {
   const std::vector<double> xs = counting(100), ys = xs;
   std::vector<double> everywhere;
   for (int i = 0; i < 100; ++i) everywhere.push_back(i % 2 == 0 ? 0 : 99);
-  Figure free("");
-  free.panel_size(300, 200).panel().line("a", xs, ys);
-  test.check("in a free corner", legend_x(free.svg()) < 300);
-  Figure full("");
-  full.panel_size(300, 200).panel().line("a", xs, everywhere);
-  test.check("beside a panel without one", legend_x(full.svg()) >= 300);
-  Figure wide("");
-  wide.panel_size(300, 200).panel().line(std::string(60, 'w'), xs, ys);
-  test.check("beside a panel that is narrower", legend_x(wide.svg()) >= 300);
+  Figure one("");
+  one.panel_size(300, 200).panel().line("a", xs, ys);
+  test.check("beside its panel", legend_x(one.svg()) >= 300);
   Figure twins("");
   twins.panel().line("a", xs, ys).line("b", xs, xs);
   twins.panel().line("a", xs, ys).line("b", xs, everywhere).level("chance", 10);

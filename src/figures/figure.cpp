@@ -123,7 +123,7 @@ Panel& Panel::heatmap(size_t rows, size_t columns, const std::vector<double>& va
     throw Error("figure: a heat map of " + std::to_string(rows) + "×" + std::to_string(columns) + " cells got " +
                 std::to_string(values.size()) + " values");
   }
-  map_ = HeatMap{rows, columns, values, label, map};
+  map_ = HeatMap{rows, columns, values, map};
   color_.label = label;
   return *this;
 }

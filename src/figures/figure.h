@@ -8,7 +8,7 @@
 //
 // The same data gives the same bytes. NaN, infinities, and values that a logarithmic axis cannot show are gaps. A
 // curve of many points is reduced to the first, lowest, highest and last point of each column of pixels, which is all
-// that the picture can show. A legend is placed where it covers no curve, or beside the panel.
+// that the picture can show. The legend is beside the panel.
 #pragma once
 
 #include <cstddef>
@@ -82,7 +82,6 @@ class Panel {
   struct HeatMap {
     size_t rows, columns;
     std::vector<double> values;
-    std::string label;
     ColorMap map;
   };
 

@@ -1,6 +1,5 @@
-// The legend of a panel, and its position where it covers no curve.
+// The legend of a panel, beside it.
 #include <algorithm>
-#include <cmath>
 
 #include "figures/panel_painter.h"
 
@@ -11,31 +10,6 @@ namespace {
 constexpr double ROW = 17, SWATCH = 22, BORDER = 7;
 
 }  // namespace
-
-// How much of the curves a rectangle would cover, in steps of 4 pixels of their length. A point without a line counts
-// three steps.
-double PanelPainter::covered(Point corner, double width, double height) const {
-  const auto inside = [&](double x, double y) {
-    return x > corner.x && x < corner.x + width && y > corner.y && y < corner.y + height;
-  };
-  double sum = 0;
-  for (const Panel::Level& level : panel_.levels_) sum += inside(corner.x + 1, y_.at(level.y));
-  for (size_t line = 0; line < curves_.size(); ++line) {
-    const std::vector<Point>& curve = curves_[line];
-    const LineStyle& style = panel_.lines_[line].style;
-    for (size_t i = 0; i < curve.size(); ++i) {
-      if (curve[i].gap()) continue;
-      if (!style.joined || style.markers || stands_alone(curve, i)) sum += inside(curve[i].x, curve[i].y) ? 3 : 0;
-      if (!style.joined || i == 0 || curve[i - 1].gap()) continue;
-      const Point &from = curve[i - 1], &to = curve[i];
-      const int parts = 1 + static_cast<int>(std::min(std::hypot(to.x - from.x, to.y - from.y), 2000.0) / 4);
-      for (int part = 1; part <= parts; ++part) {
-        sum += inside(from.x + (to.x - from.x) * part / parts, from.y + (to.y - from.y) * part / parts);
-      }
-    }
-  }
-  return sum;
-}
 
 bool PanelPainter::legend_is_in(const PanelPainter& other) const {
   const auto same = [](const LegendRow& a, const LegendRow& b) {
@@ -58,32 +32,10 @@ double PanelPainter::legend_width() const {
 
 double PanelPainter::legend_height() const { return double(legend_.size()) * ROW + BORDER; }
 
-// A position where the legend covers no curve: a corner, or else along an edge. If there is none, the legend is
-// placed beside the panel.
-std::optional<Point> PanelPainter::legend_place() const {
-  constexpr double GAP = 8;
-  constexpr int STEPS = 8;
-  const double width = legend_width(), height = legend_height();
-  if (panel_.map_ || width + 2 * GAP > width_ || height + 2 * GAP > height_) return std::nullopt;
-  std::optional<Point> free;
-  for (int row = 0; row <= STEPS; ++row) {
-    for (int column = STEPS; column >= 0; --column) {
-      const bool side = column % STEPS == 0, end = row % STEPS == 0;
-      if (!(side || end) || (free && !(side && end))) continue;
-      const Point place = {GAP + (width_ - width - 2 * GAP) * column / STEPS,
-                           GAP + (height_ - height - 2 * GAP) * row / STEPS};
-      if (covered({place.x - GAP, place.y - GAP}, width + 2 * GAP, height + 2 * GAP) > 0) continue;
-      if (side && end) return place;
-      free = place;
-    }
-  }
-  return free;
-}
-
 void PanelPainter::paint_legend() {
   if (legend_.empty()) return;
   const double width = legend_width(), height = legend_height();
-  const Point place = legend_place().value_or(Point{width_ + std::max(12.0, bar_room() + 8), 0});
+  const Point place = {width_ + std::max(12.0, bar_room() + 8), 0};
   out_ += rectangle(place.x, place.y, width, height, " rx=\"3\" fill=\"#FFFFFF\" stroke=\"#E6E6E6\"");
   const double x = place.x + BORDER;
   double y = place.y + BORDER / 2 + ROW / 2;

@@ -74,6 +74,9 @@ std::string fill_of(const LineStyle& style) {
   return "<path class=\"mark\" fill=\"" + color + "\"" + pale + " d=\"";
 }
 
+namespace {
+
+// Whether the point is between two gaps, so that no line segment ends at it.
 bool stands_alone(const std::vector<Point>& points, size_t i) {
   return !points[i].gap() && (i == 0 || points[i - 1].gap()) && (i + 1 == points.size() || points[i + 1].gap());
 }
@@ -93,6 +96,8 @@ std::string path_of(const std::vector<Point>& points) {
   }
   return path;
 }
+
+}  // namespace
 
 std::vector<Point> PanelPainter::points_of(const Panel::Line& line) const {
   constexpr double GAP = std::numeric_limits<double>::quiet_NaN();

@@ -86,7 +86,7 @@ double PanelPainter::bar_room() const {
 }
 
 // The right margin: space for the colour bar, for the last tick label, for a title that is longer than the axis, and
-// for a legend that does not fit inside.
+// for the legend.
 double PanelPainter::right() const {
   double room = std::max(16.0, bar_room());
   if (!x_turned_ && !x_ticks_.empty()) {
@@ -94,15 +94,14 @@ double PanelPainter::right() const {
     room = std::max(room, x_.at(last.value) + width_of(last.label, SMALL) / 2 + 4 - width_);
   }
   room = std::max(room, width_of(panel_.title_, MEDIUM + 2) + 8 - width_);
-  return legend_place() || legend_.empty() ? room : std::max(room, bar_room() + legend_width() + 24);
+  return legend_.empty() ? room : std::max(room, bar_room() + legend_width() + 24);
 }
 
-// The bottom margin: space for names and label below the axis, and for a legend beside the panel that is taller than
-// the panel.
+// The bottom margin: space for names and label below the axis, and for a legend that is taller than the panel.
 double PanelPainter::bottom() const {
   constexpr double GAP = 8;
   const double room = x_names_room() + (panel_.x_.label.empty() ? 24 : 44);
-  return legend_.empty() || legend_place() ? room : std::max(room, legend_height() + GAP - height_);
+  return legend_.empty() ? room : std::max(room, legend_height() + GAP - height_);
 }
 
 std::string PanelPainter::paint(double x, double y, int number) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,8 +65,6 @@ class PanelPainter {
   void paint_legend();
   double legend_width() const;
   double legend_height() const;
-  double covered(Point corner, double width, double height) const;
-  std::optional<Point> legend_place() const;
 
   const Panel& panel_;
   double width_, height_;
@@ -85,8 +82,5 @@ std::string marker(Point at, size_t shape);
 // The beginning of the <path> element of a curve and of its markers, up to the path data.
 std::string stroke_of(const LineStyle& style, double width);
 std::string fill_of(const LineStyle& style);
-std::string path_of(const std::vector<Point>& points);
-// Whether the point is between two gaps, so that no line segment ends at it.
-bool stands_alone(const std::vector<Point>& points, size_t i);
 
 }  // namespace petroglyph
