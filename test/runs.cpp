@@ -522,7 +522,8 @@ class RunsTest : ProgramChecks {
     expect(shell, "a tokenizer of a text that is refused", "odd --tokenizer ascii --save mine --force", 1, "odd: ");
     test_.equal("leaves the one of before", read_bytes(shell.file("mine")), encoding);
     write_bytes(shell.file("short.bin"), "x");
-    expect(shell, "or of shards that are", "short.bin --decode --save mine --force", 1, "short.bin: no shard of tokens");
+    expect(shell, "or of shards that are", "short.bin --decode --save mine --force", 1,
+           "short.bin: no shard of tokens");
     test_.equal("too", read_bytes(shell.file("mine")), encoding);
     const Shell inspect(program("inspect"));
     inspect.script("'" + program("train_regular") + "' --quiet --name a" + REGULAR +

@@ -30,26 +30,16 @@ std::string shown(bool value) { return value ? "true" : "false"; }
 std::string shown(const std::string& value) { return value; }
 template <class Number>
 std::string shown(Number value) {
-  if constexpr (std::is_floating_point_v<Number>) return exact_text(value);
-  return std::to_string(static_cast<std::conditional_t<std::is_floating_point_v<Number>, int, Number>>(value));
+  if constexpr (std::is_floating_point_v<Number>)
+    return exact_text(value);
+  else
+    return std::to_string(value);
 }
 template <class Number>
 std::string shown(const std::vector<Number>& values) {
   std::vector<std::string> words;
   for (const Number value : values) words.push_back(shown(value));
   return join(words, ",");
-}
-
-Json saved(uint64_t value) {  // JSON numbers are doubles: a larger seed is saved as a string
-  return value > static_cast<uint64_t>(Json::MAX_INTEGER) ? Json(std::to_string(value)) : Json(value);
-}
-template <class Number>
-Json saved(const std::vector<Number>& values) {
-  return Json(shown(values));
-}
-template <class Value>
-Json saved(const Value& value) {
-  return Json(value);
 }
 
 // A number in words. A float that is not 0 but would become 0 in single precision is refused.
@@ -76,16 +66,6 @@ std::string range(const std::string& kind, Number low, Number high) {
   const bool bounded = high < std::numeric_limits<Number>::max() || std::is_unsigned_v<Number>;
   if (bounded) return kind + " from " + shown(low) + " to " + shown(high);
   return low > std::numeric_limits<Number>::lowest() ? kind + ", at least " + shown(low) : kind;
-}
-
-// A saved value as the user would have written it.
-std::string restored_text(const Json& value, const std::string& name, const std::string& origin) {
-  switch (value.kind()) {
-    case Json::Kind::Boolean: return shown(value.boolean());
-    case Json::Kind::Number: return shown(value.number());
-    case Json::Kind::String: return value.string();
-    default: throw Error(origin + ": option --" + name + " is " + name_of(value.kind()) + ", expected a value");
-  }
 }
 
 // An option with its value, as the user would write it.
@@ -140,7 +120,7 @@ Option& Options::declare(const std::string& name, Value* value, const std::strin
   option.is_switch_ = std::is_same_v<Value, bool>;
   option.placeholder_ = std::is_same_v<Value, double> ? "X" : "N";
   option.show_ = [value] { return shown(*value); };
-  option.save_ = [value] { return saved(*value); };
+  option.is_number_ = std::is_arithmetic_v<Value>;
   option.assign_ = assign;
   return option;
 }
@@ -252,10 +232,8 @@ std::map<std::string, std::string> Options::without_effect(bool all) const {
       const Option& other = known(condition.option);
       const std::string now = other.show_();
       if (contains(condition.values, now)) continue;
-      const bool is_off = other.is_switch_ && now == "false" && other.source_.empty();
       found.emplace(option.name_,
-                    option.source_ + ": does nothing " +
-                        (is_off ? "without --" + other.name_ : "with " + written(other.name_, other.is_switch_, now)));
+                    option.source_ + ": does nothing with " + written(other.name_, other.is_switch_, now));
     }
   }
   return found;
@@ -288,11 +266,9 @@ void Options::refuse_unknown(const std::string& word) const {
 }
 
 void Options::assign(Option& option, const std::string& value, const std::string& source) {
-  const bool is_empty = value.empty() && option.placeholder_ != "TEXT";
-  const bool is_named = starts_with(option.expected_, "text");  // a FILE, a NAME
-  if ((is_empty && is_named) || !option.assign_(value))
-    throw UsageError(source + ": " + (is_empty ? "its value is empty, " : "") + "expected " +
-                     (is_named && is_empty ? option.placeholder_ : option.expected_));
+  const bool lacks = value.empty() && starts_with(option.expected_, "text") && option.placeholder_ != "TEXT";
+  if (lacks || !option.assign_(value))
+    throw UsageError(source + ": expected " + (lacks ? option.placeholder_ : option.expected_));
   option.source_ = source;
 }
 
@@ -394,10 +370,18 @@ std::string Options::help() const {
 
 // ---- Saving ---------------------------------------------------------------------------------------------------------
 
+// JSON numbers are doubles: a larger seed is saved as a string.
+Json Option::saved() const {
+  const std::string word = show_();
+  if (is_switch_) return word == "true";
+  const std::optional<double> number = is_number_ ? parse_number(word) : std::nullopt;
+  return number && exact_text(*number) == word ? Json(*number) : Json(word);
+}
+
 Json Options::to_json() const {
   Json json = Json::object();
   for (const Option& option : options_)
-    if (option.saved_) json.set(option.name_, option.save_());
+    if (option.saved_) json.set(option.name_, option.saved());
   return json;
 }
 
@@ -412,7 +396,9 @@ void Options::restore(const Json& json, const std::string& origin, bool same) {
   for (Option& option : options_) {
     if (!option.saved_) continue;
     const Json* const found = json.find(option.name_);
-    const std::string before = found ? restored_text(*found, option.name_, origin) : option.default_;
+    const std::string before = !found                          ? option.default_
+                               : found->is(Json::Kind::String) ? found->string()
+                                                               : found->text();
     const std::string now = option.show_(), earlier = written(option.name_, option.is_switch_, before);
     const bool chosen = same || !option.source_.empty();
     if (chosen && option.always_) continue;

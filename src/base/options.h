@@ -45,11 +45,11 @@ class Option {
   std::string name_, help_, section_, placeholder_, default_;
   std::string expected_;  // "a whole number from 1 to 64"
   std::string source_;    // as it was given: "--width 64"; or empty
-  bool is_switch_ = false, always_ = false, saved_ = true;
+  bool is_switch_ = false, is_number_ = false, always_ = false, saved_ = true;
   std::vector<Condition> conditions_;
   std::function<bool(std::string_view)> assign_;  // false: not a value of this option
   std::function<std::string()> show_;             // the value as the user would write it
-  std::function<Json()> save_;
+  Json saved() const;
 };
 
 // The type of an option's bounds: that of its variable, whatever type the bounds are written with.
