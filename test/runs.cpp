@@ -44,7 +44,8 @@ class RunsTest : ProgramChecks {
     const std::string whole = shell.run("--name whole" + SMALL + steps).weights();
     const Outcome both =
         shell.script(begin("train_copy", "--name a" + SMALL + steps, "first") + wait_for_lines("runs/a/log.csv", 5) +
-                     "'" + program("train_copy") + "' --resume --name a; echo second $?; wait $child; cat first");
+                     "kill -STOP $child; '" + program("train_copy") +
+                     "' --resume --name a; echo second $?; kill -CONT $child; wait $child; cat first");
     test_.check("the second is refused",
                 both.prints("runs/a: another process is at work in this folder, or a child of one; nothing was "
                             "changed\nsecond 1"),
