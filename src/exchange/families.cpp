@@ -192,6 +192,7 @@ std::vector<Rule> rules_of(const Family& family, int64_t layers, bool is_tied) {
 
 Json literal(const char* words) { return Json::parse(words, ""); }
 
+// A configuration with the members of `words`, a JSON object, in addition.
 Json with(Json config, const char* words) {
   const Json more = literal(words);
   for (const auto& [key, value] : more.members()) config.set(key, value);

@@ -93,10 +93,8 @@ ForeignModel open_llm_c_model(const std::string& path) {
 // Tensors without a parameter: masks, and the head of a tied model, which head_of_its_own() has compared with the
 // embedding.
 bool says_nothing(const std::string& name, bool tied) {
-  const auto ends = [&](const std::string& end) {
-    return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
-  };
-  return ends(".attn.bias") || ends(".attn.masked_bias") || (tied && name == "lm_head.weight");
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  return has(".attn.bias") || has(".attn.masked_bias") || (tied && name == "lm_head.weight");
 }
 
 void check_all_used(const ForeignModel& foreign) {
