@@ -513,6 +513,9 @@ void tokenizers(Test& test) {
              around(R"({"type": "TemplateProcessing", "single": [{"Sequence": {}}, {"SpecialToken": {"id": "a"}}],
                                    "special_tokens": {"a": {"ids": [501]}}})")),
          "post_processor: token 501, expected one of the 501 tokens");
+  refuse("a token without a number",
+         Json(json).set("post_processor", around(R"({"type": "RobertaProcessing", "cls": ["a"], "sep": ["b", 0]})")),
+         "post_processor: cls: expected a token and its number");
   refuse("another processor", Json(json).set("post_processor", around(R"({"type": "Other"})")),
          "post_processor \"Other\" is not supported: a text may have tokens before and after it, no more");
   refuse("pieces that are tokens", Json(json).set("model", Json(json.at("model")).set("ignore_merges", true)),

@@ -215,6 +215,14 @@ void read_around(const Json& json, BytePairExtras& extras) {
     for (const Json& part : json.at("processors").items()) read_around(part, extras);
   } else if (type == "TemplateProcessing") {
     read_template(json, extras);
+  } else if (type == "RobertaProcessing" || type == "BertProcessing") {  // "cls": ["<s>", 0], "sep": ["</s>", 2]
+    const auto number = [&](const char* key) {
+      const auto& token = json.at(key).items();
+      if (token.size() != 2) throw Error(std::string("post_processor: ") + key + ": expected a token and its number");
+      return static_cast<int32_t>(token[1].integer());
+    };
+    extras.prefix.insert(extras.prefix.begin(), number("cls"));
+    extras.suffix.push_back(number("sep"));
   } else if (type != "ByteLevel") {  // which only changes offsets
     throw Unsupported("post_processor \"" + type +
                       "\" is not supported: a text may have tokens before and after it, no more");

@@ -48,6 +48,11 @@ def template(*single):
                         "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in names}}
 
 
+def roberta(cls, sep):
+    return lambda ids: {"type": "RobertaProcessing", "sep": [sep, ids[sep]], "cls": [cls, ids[cls]], "trim_offsets": True,
+                        "add_prefix_space": False}
+
+
 LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 
 
@@ -88,6 +93,7 @@ def cases():
     yield one("a letter that is a token", ["there x the"], vocabulary(), [special("t"), plain("the")])
     yield one("a token before", ["the the", "a<s>the"], vocabulary(["<s>"]), [special("<s>")], template("<s>", "$A"))
     yield one("two before and one behind", ["the"], vocabulary(["<s>"]), [special("<s>"), special("</s>")], template("<s>", "<s>", "$A", "</s>"))
+    yield one("RoBERTa's", ["the the"], vocabulary(["<s>"], ["</s>"]), [special("<s>"), special("</s>")], roberta("<s>", "</s>"))
     yield one("several processors", ["the"], vocabulary(["<s>"]), [special("<s>")],
               lambda ids: {"type": "Sequence", "processors": [LEVEL, template("<s>", "$A")(ids)]})
     yield one("a space before", ["the", " the", "\nthe", "the<s>the<s> the"], vocabulary(["<s>"]), [special("<s>")], None, True)
@@ -152,7 +158,7 @@ def random_case(seed):
     added = [special(word, lstrip=flag(0.2), rstrip=flag(0.2), normalized=flag(0.3), special=flag(0.6)) for word in words]
     inside = [word for word in words if word not in ("the", "x") and flag(0.5)]
     cut = dice.randint(0, len(inside))
-    around = dice.choice([None, template(words[0], "$A"), template("$A", words[-1]), template(words[0], "$A", words[-1])]) if words else None
+    around = dice.choice([None, template(words[0], "$A"), template("$A", words[-1]), roberta(words[0], words[-1])]) if words else None
     vocab = vocabulary(inside[:cut], inside[cut:])
     parts = [*words, "the", " the", "there", " ", "  ", "\n", "\t", "a", "b", "\u00e9", "7", "x", "\u3000", "'s", "_", "\u65e5\u672c"]
     texts = ["".join(dice.choice(parts) for _ in range(dice.randint(1, 25))) for _ in range(2)]
