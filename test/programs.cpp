@@ -1450,7 +1450,7 @@ class OtherPrograms : ProgramChecks {
     for (const char* name : {"/clusters.csv", "/clusters.svg"})
       test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(a + name)));
     expect(shell, "clusters of a transformer", "clusters --length 14 --out there" + c, 0, "saved there");
-    expect(shell, "clusters of one vector", "clusters --length 2 " + a, 2, "--length 2: all layers of runs/");
+    expect(shell, "clusters of one vector", "clusters --length 2 " + a, 1, "principal components of 1 points");
     expect(shell, "longer than the model reads", "clusters --length 1" + c, 2, "--length 1: expected");
     expect(shell, "clusters of a folder of runs", "clusters runs/a", 1,
            "runs/a: the run in this folder is runs/a/parity_check-seed-1: name that");

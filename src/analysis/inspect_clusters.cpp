@@ -87,14 +87,11 @@ std::string rows_of(const std::string& path, const LayerVectors& vectors, const 
 }
 
 // Prints a summary of the projection, draws it, and returns its rows of the table.
-std::string look_into(const ClusterSubject& subject, const ClusterSettings& settings, Ops& ops, Figure& figure) {
+std::string look_into(const ClusterSubject& subject, Ops& ops, Figure& figure) {
   const RunState& state = subject.opened.state;
   const std::string &path = subject.opened.file.path(), &language = state.options.at("task").string();
   const LayerVectors vectors = layer_vectors(*subject.opened.model, ops, subject.string, subject.chunk());
   const int points = static_cast<int>(vectors.points.size());
-  if (points < 2)
-    throw UsageError(text("--length %d: all layers of %s have %d vector of it, expected a string of two or more",
-                          settings.length, path.c_str(), points));
   const PrincipalComponents plane = principal_components(vectors.x, points, vectors.width, 2);
   const PointClasses classes = classes_of(subject.task.automaton(), subject.string, vectors.points, MOST_CLASSES);
   print(
@@ -121,8 +118,7 @@ int inspect_clusters(const std::vector<std::string>& words) {
   const std::string folder = settings.folder();
   Figure figure(text("The vectors of all layers on a string of %d symbols", settings.length));
   std::string csv = "checkpoint,layer,begin,end,class,component_1,component_2\n";
-  for (const auto& subject : open_all<ClusterSubject>(settings, *ops))
-    csv += look_into(*subject, settings, *ops, figure);
+  for (const auto& subject : open_all<ClusterSubject>(settings, *ops)) csv += look_into(*subject, *ops, figure);
   save_files(folder, {{"clusters.csv", csv}, {"clusters.svg", figure.svg()}});
   return 0;
 }

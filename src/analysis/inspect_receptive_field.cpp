@@ -45,7 +45,21 @@ class FieldSubject {
         settings_(settings),
         ops_(ops),
         opened_(checkpoint, {"train_regular", "train_text", "convert"}, ops) {
-    regular() ? open_language() : open_text();
+    const std::string& file = opened_.file.path();
+    const Model& model = *opened_.model;
+    if (regular()) {  // a model with one answer a string accepts any length
+      if (!settings.text.empty())
+        throw UsageError("--text " + settings.text + ": this model was trained on a regular language, not on text");
+      const int length = window_length(model, file, settings.length, 500);
+      task_ = std::make_unique<RegularLanguage>(language_learned(file, opened_.state, length));
+      return;
+    }
+    const int context = context_of(opened_.state), window = model.window();
+    if (window > 0 && settings.length > 0 && settings.length != window)
+      throw UsageError(text("--length %d: %s reads windows of %d tokens only", settings.length, file.c_str(), window));
+    const int otherwise = opened_.state.program == "train_text" ? 4 * context : context;
+    const int length = window > 0 ? window : window_length(model, file, settings.length, otherwise);
+    task_ = windows_of_text(opened_.file, opened_.state, settings.text, length, settings.samples);
   }
 
   const std::string& path() const { return path_; }  // as the user wrote it
@@ -69,26 +83,6 @@ class FieldSubject {
 
  private:
   bool regular() const { return opened_.state.program == "train_regular"; }
-  int wanted_length(int otherwise) const {
-    // On a regular language, a model with one answer a string accepts any length.
-    const int window = regular() ? 0 : opened_.model->window();
-    if (window > 0 && settings_.length > 0 && settings_.length != window)
-      throw UsageError(petroglyph::text("--length %d: %s reads windows of %d tokens only", settings_.length,
-                                        opened_.file.path().c_str(), window));
-    if (window > 0) return window;
-    return window_length(*opened_.model, opened_.file.path(), settings_.length, otherwise);
-  }
-
-  void open_language() {
-    if (!settings_.text.empty())
-      throw UsageError("--text " + settings_.text + ": this model was trained on a regular language, not on text");
-    task_ = std::make_unique<RegularLanguage>(language_learned(opened_.file.path(), opened_.state, wanted_length(500)));
-  }
-  void open_text() {
-    const int context = context_of(opened_.state);
-    const int length = wanted_length(opened_.state.program == "train_text" ? 4 * context : context);
-    task_ = windows_of_text(opened_.file, opened_.state, settings_.text, length, settings_.samples);
-  }
 
   const std::string path_;
   const FieldSettings& settings_;

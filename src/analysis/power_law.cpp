@@ -6,22 +6,12 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <set>
-
-#include "base/error.h"
-#include "base/text.h"
 
 namespace petroglyph {
 
 namespace {
 
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
-
-void check_points(const std::vector<double>& xs, size_t needed, const char* what) {
-  const size_t different = std::set<double>(xs.begin(), xs.end()).size();
-  if (different < needed)
-    throw Error(text("%s through points with %zu different x, expected %zu or more", what, different, needed));
-}
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -36,7 +26,6 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 // points. So each coefficient is a single quotient, and there is no cancellation if the xs are large and close
 // together.
 Parabola fit_parabola(const std::vector<double>& xs, const std::vector<double>& ys) {
-  check_points(xs, 3, "a parabola");
   const double center = mean(xs);
   std::vector<double> u, square, q;
   for (const double x : xs) {
@@ -52,7 +41,6 @@ Parabola fit_parabola(const std::vector<double>& xs, const std::vector<double>& 
 }
 
 Line fit_line(const std::vector<double>& xs, const std::vector<double>& ys) {
-  check_points(xs, 2, "a line");
   const double center = mean(xs);
   std::vector<double> u;
   for (const double x : xs) u.push_back(x - center);

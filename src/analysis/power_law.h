@@ -21,14 +21,14 @@ struct Parabola {
   double at(double x) const { return c0 + x * (c1 + x * c2); }
   double minimum() const { return -c1 / (2 * c2); }  // if c₂ > 0
 };
-// Least squares; throws Error for fewer than three different xs.
+// Least squares; NaN for fewer than three different xs.
 Parabola fit_parabola(const std::vector<double>& xs, const std::vector<double>& ys);
 
 struct Line {
   double slope, intercept;
   double at(double x) const { return intercept + slope * x; }
 };
-// Least squares; throws Error for fewer than two different xs.
+// Least squares; NaN for fewer than two different xs.
 Line fit_line(const std::vector<double>& xs, const std::vector<double>& ys);
 
 // The fit over the runs of one budget, in x = log10 N.
