@@ -845,11 +845,8 @@ GpuCheck check_of(const OpCase& row) {
 
 std::vector<real> attention_maps(const ModelCase& row, const Json& config, Model& model) {
   std::vector<real> maps;
-  const Json* const form = config.find("form");
-  const bool is_dilated = form && form->string() == "dilated";  // RegularGPT's
-  if (row.model.find("transformer") == std::string::npos && row.model != "birn_image" && !is_dilated) return maps;
-  const Json* layers = config.find("layers");  // RegularGPT's number of layers depends on the length
-  for (int block = 0; block < (layers ? layers->integer() : 1); ++block) {
+  if (row.model.find("transformer") == std::string::npos && row.model != "birn_image") return maps;
+  for (int block = 0; block < config.at("layers").integer(); ++block) {
     const std::vector<real> map = model.attention_map(static_cast<size_t>(block), row.batch - 1);
     maps.insert(maps.end(), map.begin(), map.end());
   }

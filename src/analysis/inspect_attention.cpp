@@ -78,7 +78,7 @@ class AttentionSubject {
     if (normalized && !normalized->boolean())
       throw Error(path + ": this " + opened_.state.model +
                   " does not normalize its attention: expected one that does (--feature-map elu1)");
-    const Json* const causal = opened_.state.config.find("causal");  // regular_gpt's maps cover chunks, not all tokens
+    const Json* const causal = opened_.state.config.find("causal");  // of models with such maps
     if (!causal || !causal->boolean())
       throw Error(path + ": this " + opened_.state.model + " does not attend to all earlier tokens and no later ones");
   }

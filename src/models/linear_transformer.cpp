@@ -235,10 +235,8 @@ const real* LinearTransformer::run(const Input& input, Saved& s, std::vector<Sta
   const bool training = pass.mode == Mode::TRAINING;
   s.resize(ops_, config_, pass, states_shape(pass));
   embedding_.forward(ops_, s.embedding, s.x.data(), input, pass.first, pass.count, pass.capacity);
-  for (size_t l = 0; l < blocks_.size(); ++l) {
+  for (size_t l = 0; l < blocks_.size(); ++l)
     block_forward(blocks_[l], s.blocks[training ? l : 0], s, training ? nullptr : &(*states)[l], pass);
-    if (training && after_layer) after_layer(l, s.x.data(), pass.count, config_.width);
-  }
   return pass.need_logits ? readout_.forward(ops_, s.readout, s.x.data(), pass.batch, pass.count, pass.mode) : nullptr;
 }
 

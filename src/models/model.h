@@ -204,7 +204,7 @@ class Model {
   virtual std::vector<real> attention_map(size_t block, int sample);
 
   // If set, forward() calls it with the output of each layer, (B,T,D) on the device, T the positions of this layer.
-  // Only Transformers and RegularGPT do.
+  // Only transformer and regular_gpt do.
   std::function<void(size_t layer, const real* x, int positions, int width)> after_layer;
 
   Parameters parameters;

@@ -186,7 +186,6 @@ class DilatedGpt final : public Model {
   int vocab() const override { return config_.vocab; }
   bool deepens() const override { return true; }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
-  std::vector<real> attention_map(size_t layer, int sample) override;
 
   const real* forward(const Input& input) override {
     pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
@@ -329,33 +328,9 @@ void DilatedGpt::layer_backward(size_t l) {
 
 DilatedShape DilatedGpt::shape(size_t l, const Pass& pass) const {
   const Config& c = config_;
-  const int D = c.width, dilation = c.power(l / blocks_.size());
-  return {pass.batch,
-          pass.count,
-          pass.first + pass.count,
-          pass.capacity,
-          c.heads,
-          D / c.heads,
-          c.chunk,
-          dilation,
-          pass.first,
-          1,
-          3 * D,
-          pass.mode == Mode::DECODING ? 2 * D : 3 * D};
-}
-
-std::vector<real> DilatedGpt::attention_map(size_t layer, int sample) {
-  const int heads = config_.heads;
-  const int64_t T = pass_.count;
-  const DilatedShape shape = this->shape(layer, pass_);
-  const std::vector<real> weights = saved_.layers.at(layer).weights.download();
-  std::vector<real> map(static_cast<size_t>(heads * T * T));
-  for (int64_t t = 0; t < T; ++t)
-    for (int h = 0; h < heads; ++h)
-      for (int i = 0; i < shape.inside(t); ++i)
-        map[static_cast<size_t>((h * T + t) * T + shape.key(t, i))] =
-            weights[static_cast<size_t>(((sample * T + t) * heads + h) * config_.chunk + i)];
-  return map;
+  const int D = c.width, d = D / c.heads, dilation = c.power(l / blocks_.size()), end = pass.first + pass.count;
+  const int key_step = pass.mode == Mode::DECODING ? 2 * D : 3 * D;
+  return {pass.batch, pass.count, end, pass.capacity, c.heads, d, c.chunk, dilation, pass.first, 1, 3 * D, key_step};
 }
 
 // ---- Chunked --------------------------------------------------------------------------------------------------------
