@@ -589,9 +589,9 @@ class OtherPrograms : ProgramChecks {
           "\"readout\":\"last\",\"embedding_deviation\":0.02}");
     const std::string symbols = "{\"vocab\":2,\"classes\":2,\"width\":8,\"hidden\":32,\"heads\":2,";
     check("train_regular", "--heads 2" + some,
-          symbols + "\"readout\":\"last\",\"chunk\":2,\"thickness\":1,\"norm\":\"affine\",\"form\":\"chunked\"}");
+          symbols + "\"chunk\":2,\"thickness\":1,\"norm\":\"affine\",\"form\":\"chunked\",\"readout\":\"last\"}");
     check("train_regular", "--form dilated --thickness 2 --chunk 3 --heads 2" + some,
-          symbols + "\"readout\":\"last\",\"chunk\":3,\"thickness\":2,\"norm\":\"affine\",\"form\":\"dilated\"}");
+          symbols + "\"chunk\":3,\"thickness\":2,\"norm\":\"affine\",\"form\":\"dilated\",\"readout\":\"last\"}");
     check("train_regular", "--model rnn --task cycle_navigation" + some,
           "{\"vocab\":3,\"classes\":5,\"hidden\":8,\"cell\":\"elman\",\"readout\":\"last\"}");
     check("train_regular", "--model mamba --task modular_arithmetic --leading-plus" + some,
@@ -617,11 +617,13 @@ class OtherPrograms : ProgramChecks {
   }
 
   static std::string baseline_of_languages(bool next) {
-    return std::string("{\"vocab\":2,\"classes\":2,\"width\":16,\"hidden\":64,\"heads\":2,\"readout\":\"") +
-           (next ? "all\",\"context\":10" : "last\",\"context\":40") +
-           ",\"layers\":5,\"causal\":" + (next ? "true" : "false") +
-           ",\"position\":\"xl\",\"norm\":\"affine\",\"norm_position\":\"post\",\"mlp_activation\":\"relu\","
-           "\"gelu\":\"erf\",\"qkv_bias\":false,\"out_bias\":false,\"head_bias\":true,\"embedding_scale\":4}";
+    return std::string("{\"vocab\":2,\"context\":") + (next ? "10" : "40") +
+           ",\"width\":16,\"layers\":5,\"hidden\":64,\"heads\":2,\"causal\":" + (next ? "true" : "false") +
+           ",\"position\":\"xl\",\"norm\":\"affine\",\"qkv_bias\":false,\"out_bias\":false,\"gelu\":\"erf\","
+           "\"readout\":\"" +
+           (next ? "all" : "last") +
+           "\",\"norm_position\":\"post\",\"mlp_activation\":\"relu\",\"classes\":2,\"head_bias\":true,"
+           "\"embedding_scale\":4}";
   }
 
   // Models that read windows of one length and answer once, at their end.

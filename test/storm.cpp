@@ -123,8 +123,7 @@ class Place {
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     if (scenario_.program.empty()) {
-      const Runner runner{programs_, "cpu", 1};
-      const int status = run_program("storm", [&] { return runner.run(tiny_plan()); });
+      const int status = run_program("storm", [&] { return run_plan(tiny_plan(), programs_); });
       std::fflush(stdout);
       _exit(status);
     }

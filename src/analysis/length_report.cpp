@@ -58,7 +58,7 @@ void print_run(const TestResult& r) {
 
 void report_lengths(const std::string& folder, const RegularSettings& s, const std::vector<TestResult>& results) {
   std::string csv = "task,seed,from,to,accuracy,one_answer,same_length\n";
-  Figure figure(s.model + ": accuracy on strings longer than those of the training");
+  Figure figure(s.model.model + ": accuracy on strings longer than those of the training");
   figure.caption(folder);
   std::printf("\n%-20s %6s %14s %10s %14s %10s\n", "", "seed", "lengths  ", "accuracy", "as in training", "one answer");
   for (const std::vector<TestResult>& runs : by_task(results)) {

@@ -16,47 +16,26 @@
 namespace petroglyph {
 namespace {
 
-// One of the runs, prepared for training.
-std::unique_ptr<RegularRun> prepared(const std::vector<std::string>& words, const std::string& name,
-                                     const std::string& task, int seed, const std::shared_ptr<Ranks>& ranks,
-                                     bool quiet) {
-  auto run = std::make_unique<RegularRun>(words);
-  run->regular.task = task;
-  run->settings.seed = static_cast<uint64_t>(seed);
-  run->settings.ranks = ranks;
-  run->settings.quiet |= quiet;
-  run->prepare(name);
-  return run;
-}
-
 int train_regular(const std::vector<std::string>& words, const std::shared_ptr<Ranks>& ranks) {
   RegularRun first(words);
   first.settings.ranks = ranks;
   const std::vector<std::string> tasks = first.regular.tasks();
   first.check_combination(tasks);
   const std::string name = name_of_runs(first.settings, "regular");
+  std::vector<Variant> runs;
+  for (const std::string& task : tasks)
+    for (const int seed : first.regular.seeds)
+      runs.push_back(
+          {task + text(", seed %d", seed), task + text("-seed-%d", seed), {"--task=" + task, text("--seed=%d", seed)}});
   const InterruptGuard guard;
-  for (const std::string& task : tasks)  // reports an error in the last task before the first one is trained
-    for (const int seed : first.regular.seeds) {
-      prepared(words, name, task, seed, ranks, true);
-      if (ranks->any(interrupted())) return INTERRUPTED_STATUS;
-    }
   std::vector<TestResult> results;
-  std::vector<std::string> names;
-  for (const std::string& task : tasks) {
-    for (const int seed : first.regular.seeds) {
-      const auto run = prepared(words, name, task, seed, ranks, false);
-      names.push_back(run->settings.name);
-      const bool finished = run->run->train();
-      if (finished) results.push_back(test_lengths(*run));
-      if (ranks->any(!finished || interrupted())) return interrupted_runs(name);
-      if (tasks.size() * first.regular.seeds.size() == 1)
-        std::printf("weights %s\n", fingerprint_text(run->run->model()).c_str());
-    }
-  }
+  const bool finished = train_variants<RegularRun>(words, first.settings, name, runs,
+                                                   [&](RegularRun& run) { results.push_back(test_lengths(run)); });
+  if (!finished) return interrupted_runs(name);
+  if (runs.size() == 1) std::printf("weights %s\n", runs[0].weights.c_str());
   if (!ranks->first()) return 0;
   report_lengths("runs/" + name, first.regular, results);
-  write_runs_page("runs/" + name, "Regular languages: " + first.regular.model, names);
+  write_runs_page("runs/" + name, "Regular languages: " + first.regular.model.model, names_of(runs));
   return 0;
 }
 

@@ -28,6 +28,12 @@ void declare_compare(Options& options, RunSettings& settings, const std::string&
       .not_saved();
 }
 
+std::vector<std::string> names_of(const std::vector<Variant>& variants) {
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) names.push_back(variant.name);
+  return names;
+}
+
 std::vector<Variant> parse_variants(const std::string& list) {
   std::vector<Variant> variants;
   for (const std::string& label : split(list, ',')) {

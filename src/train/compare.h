@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "figures/figure.h"
@@ -30,7 +31,7 @@ struct Variant {
   std::string name;                    // of its folder
   std::vector<std::string> arguments;  // {"--model=transformer", "--position=alibi"}
   int64_t parameters = 0;              // known once the model is made
-  std::string weights;                 // their fingerprint, once the run is finished
+  std::string weights = {};            // their fingerprint, once the run is finished
 
   bool sets(const std::string& option) const {
     return std::any_of(arguments.begin(), arguments.end(),
@@ -40,6 +41,8 @@ struct Variant {
 
 // --compare; example: of its words, "mamba,transformer:position=alibi"
 void declare_compare(Options& options, RunSettings& settings, const std::string& example);
+
+std::vector<std::string> names_of(const std::vector<Variant>& variants);  // of their folders
 
 // Commas separate variants; colons separate a variant's settings: OPTION=VALUE, or a model's name. Throws UsageError
 // for an empty variant, and for one that is listed twice.
@@ -77,16 +80,13 @@ std::string fingerprint_text(const Model& model);  // 16 hexadecimal digits
 // Prints how to continue several runs after an interruption. Returns the exit status.
 int interrupted_runs(const std::string& name);
 
-// Trains the variants. A Session is one run from the words of a command line:
-//   Session(words), settings, options, prepare(), run, length_table() of the trained model by all ranks together
-template <class Session>
-int compare_runs(const std::vector<std::string>& words, Session& common) {
-  const RunSettings& settings = common.settings;
-  const std::string& list = settings.compare;
-  Ranks& ranks = *settings.ranks;
-  const std::string name = name_of_runs(settings, "compare"), folder = "runs/" + name;
-  std::vector<Variant> variants = parse_variants(list);
-  for (const Variant& variant : variants) check_options(variant, common.options, list);
+// Trains the variants in turn, in runs/NAME/. Each one is prepared before the first is trained: an error in the last one
+// shows before anything is written. A Session is one run from the words of a command line:
+//   Session(words), settings, options, prepare(), run
+// done(session): called by all ranks together when a run is finished. Returns whether all were: not after a signal.
+template <class Session, class Done>
+bool train_variants(const std::vector<std::string>& words, const RunSettings& settings, const std::string& name,
+                    std::vector<Variant>& variants, Done done) {
   const auto session_of = [&](const Variant& variant) {
     std::vector<std::string> all = words;
     all.erase(std::remove(all.begin(), all.end(), "--"), all.end());
@@ -98,40 +98,57 @@ int compare_runs(const std::vector<std::string>& words, Session& common) {
     session->settings.ranks = settings.ranks;
     return session;
   };
+  const std::string list = settings.compare.empty() ? "" : "--compare " + settings.compare + ": ";
   std::map<std::string, std::string> labels;     // a variant written in another way is the same one
   std::map<std::string, size_t> without_effect;  // in how many variants
-  for (Variant& variant : variants) {            // an error in the last variant shows before anything is written
+  for (Variant& variant : variants) {
     const auto session = session_of(variant);
     const auto [first, is_new] = labels.emplace(session->options.to_json().text(), variant.label);
-    if (!is_new)
-      throw UsageError("--compare " + list + ": " + first->second + " and " + variant.label + " are the same");
+    if (!is_new) throw UsageError(list + first->second + " and " + variant.label + " are the same");
     for (const auto& [option, reason] : session->options.without_effect())
       if (variant.sets(option) || ++without_effect[option] == variants.size())
-        throw UsageError("--compare " + list + ": \"" + variant.label + "\": " + reason);
+        throw UsageError(list + "\"" + variant.label + "\": " + reason);
     session->settings.quiet = true;
     session->prepare();
     variant.parameters = session->run->model().parameters.size();
+    if (settings.ranks->any(interrupted())) return false;
   }
-  LengthTable lengths;
-  double chance = 0;
   for (Variant& variant : variants) {
-    std::printf("\n%s\n", variant.label.c_str());
+    if (!settings.quiet) std::printf("\n%s\n", variant.label.c_str());
     const auto session = session_of(variant);
     session->prepare();
-    if (!session->run->train()) return interrupted_runs(name);
-    const LengthTable table = session->length_table();
-    chance = session->run->chance();
+    if (!session->run->train()) return false;
     variant.weights = fingerprint_text(session->run->model());
-    if (lengths.labels.empty()) lengths = table, lengths.labels.clear(), lengths.values.clear();
-    lengths.labels.push_back(variant.label);
-    lengths.values.push_back(table.values.at(0));
+    done(*session);
+    if (settings.ranks->any(interrupted())) return false;
   }
-  if (!ranks.first()) return 0;
+  return true;
+}
+
+// --compare. Of a Session also: length_table() of the trained model, title().
+template <class Session>
+int compare_runs(const std::vector<std::string>& words, Session& common) {
+  const RunSettings& settings = common.settings;
+  const std::string name = name_of_runs(settings, "compare"), folder = "runs/" + name;
+  std::vector<Variant> variants = parse_variants(settings.compare);
+  for (const Variant& variant : variants) check_options(variant, common.options, settings.compare);
+  LengthTable lengths;
+  std::vector<std::vector<double>> values;
+  double chance = 0;
+  const bool finished = train_variants<Session>(words, settings, name, variants, [&](Session& session) {
+    const LengthTable table = session.length_table();
+    chance = session.run->chance();
+    if (values.empty()) lengths = table;
+    values.push_back(table.values.at(0));
+  });
+  if (!finished) return interrupted_runs(name);
+  if (!settings.ranks->first()) return 0;
   write_comparison(folder, common.title(), variants, chance);
+  lengths.labels.clear();
+  for (const Variant& variant : variants) lengths.labels.push_back(variant.label);
+  lengths.values = values;
   if (!lengths.lengths.empty()) write_lengths(folder, lengths);
-  std::vector<std::string> names;
-  for (const Variant& variant : variants) names.push_back(variant.name);
-  write_runs_page(folder, common.title(), names);
+  write_runs_page(folder, common.title(), names_of(variants));
   return 0;
 }
 

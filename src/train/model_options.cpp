@@ -43,7 +43,8 @@ struct Meaning {
 enum class Group {
   SIZES,
   COMMON,
-  TEXT,  // options of programs that train on text
+  TEXT,  // of the program that trains on text
+  MORE,  // of programs that train regular_gpt
 };
 
 struct Row {
@@ -66,7 +67,7 @@ struct Row {
 // program's models reads is not declared there; one that the chosen model does not read is refused.
 const std::vector<Row>& rows() {
   using O = ModelOptions;
-  constexpr Group SIZES = Group::SIZES, COMMON = Group::COMMON, TEXT = Group::TEXT;
+  constexpr Group SIZES = Group::SIZES, COMMON = Group::COMMON, TEXT = Group::TEXT, MORE = Group::MORE;
   constexpr bool IF_CHANGED = true;
   // A row takes a few lines here, not one line a field.
   // clang-format off
@@ -89,10 +90,10 @@ const std::vector<Row>& rows() {
         {TRANSFORMERS + Models{"regular_gpt"}, "models with attention: its heads"},
         {{"dct_mlp"}, "dct_mlp: heads, each with its own window"}}, 1, 1 << 16, {}, SIZES},
       {"chunk", "chunk", &O::chunk,
-       {{{"regular_gpt"}, "regular_gpt: C, the positions that each position attends to"}}, 2, 1 << 16, {}, TEXT},
+       {{{"regular_gpt"}, "regular_gpt: C, the positions that each position attends to"}}, 2, 1 << 16, {}, MORE},
       {"thickness", "thickness", &O::thickness,
        {{{"regular_gpt"}, "regular_gpt: K, the blocks with weights of their own, applied once for each power of C up to "
-                          "the length; 0: half of --layers"}}, 0, 1 << 10, {}, TEXT},
+                          "the length; 0: half of --layers"}}, 0, 1 << 10, {}, MORE},
       {"activation", "activation", &O::activation,
        {{{"causal_rn", "relation_network"}, "relation networks: applied to each pair"},
         {{"deep_sets"}, "deep_sets: relu, its default, or gelu"}}, 0, 0, {"exp", "relu", "elu", "gelu"}},
@@ -118,20 +119,20 @@ const std::vector<Row>& rows() {
        {{{"linear_transformer"}, "linear_transformer: elu(x) + 1 with normalized weights, or x without"}},
        0, 0, {"elu1", "identity"}},
       {"cell", "cell", &O::cell, {{{"rnn"}, "rnn: its cell"}}, 0, 0, {"lstm", "elman"}},
-      {"state", "state", &O::state, {{{"mamba"}, "mamba: state size of a channel"}}, 1, 1 << 10, {}, TEXT},
-      {"conv", "conv", &O::conv, {{{"mamba"}, "mamba: taps of its convolution"}}, 1, 1 << 10, {}, TEXT},
-      {"expand", "expand", &O::expand, {{{"mamba"}, "mamba: channels within a block, in widths"}}, 1, 64, {}, TEXT},
+      {"state", "state", &O::state, {{{"mamba"}, "mamba: state size of a channel"}}, 1, 1 << 10, {}, MORE},
+      {"conv", "conv", &O::conv, {{{"mamba"}, "mamba: taps of its convolution"}}, 1, 1 << 10, {}, MORE},
+      {"expand", "expand", &O::expand, {{{"mamba"}, "mamba: channels within a block, in widths"}}, 1, 64, {}, MORE},
       {"embedding-deviation", "embedding_deviation", &O::embedding_deviation,
        {{TRANSFORMERS + Models{"regular_gpt"}, "transformers, regular_gpt: standard deviation of the initial embeddings "
                                                "of tokens and positions; GPT-2: 0.02"}}, 0, 100, {}, COMMON, IF_CHANGED},
       {"tied-head", "tied_head", &O::tied_head,
        {{TRANSFORMERS + Models{"mamba", "regular_gpt"}, "transformers, regular_gpt, mamba: the readout is the embedding; "
                                                         "that of regular_gpt then has no bias"}},
-       0, 0, {}, TEXT, IF_CHANGED},
+       0, 0, {}, MORE, IF_CHANGED},
       {"norm-position", "norm_position", &O::norm_position,
-       {{{"transformer"}, "transformer: the norm is before or after a branch"}}, 0, 0, {"pre", "post"}, TEXT, IF_CHANGED},
+       {{{"transformer"}, "transformer: the norm is before or after a branch"}}, 0, 0, {"pre", "post"}, MORE, IF_CHANGED},
       {"mlp-activation", "mlp_activation", &O::mlp_activation, {{{"transformer"}, "transformer: activation of the MLP"}},
-       0, 0, {"gelu", "relu"}, TEXT, IF_CHANGED},
+       0, 0, {"gelu", "relu"}, MORE, IF_CHANGED},
   };
   // clang-format on
   return all;
@@ -155,10 +156,10 @@ std::string key_of(const Row& row, const std::string& model) {
 void ModelOptions::declare(Options& options, const Models& models) {
   options.section("Model");
   options.add("model", &model, models, "the model to train");
-  const bool of_text = any_of(models, {"mlp_lm"});
+  const bool of_text = contains(models, "mlp_lm"), more = contains(models, "regular_gpt");
   for (const Row& row : rows()) {
     const std::string help = meaning_for(row, models);
-    if (help.empty() || (row.group >= Group::TEXT && !of_text)) continue;
+    if (help.empty() || (row.group == Group::TEXT && !of_text) || (row.group == Group::MORE && !more)) continue;
     std::visit(
         [&](const auto member) {
           auto* const value = &(this->*member);
@@ -181,7 +182,7 @@ void ModelOptions::declare(Options& options, const Models& models) {
     for (const char* const option : {"frequencies", "windows"}) options.only_with(option, "model", {"dct_mlp"});
   }
   options.only_with("gelu", "mlp-activation", {"gelu"});
-  options.only_with("layers", "thickness", {"0"});
+  options.only_with("layers", "thickness", {std::to_string(thickness)});
 }
 
 void ModelOptions::refuse_beside_init(Options& options) {

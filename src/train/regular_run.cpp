@@ -30,33 +30,16 @@ struct Sizes {
 };
 
 Json config_of(const RegularSettings& s, const Sizes& sizes) {
-  Json json = Json::object();
-  const int hidden = s.hidden > 0 ? s.hidden : 4 * s.width;
-  const char* const readout = s.next_symbol() ? "all" : "last";
-  json.set("vocab", sizes.vocab);
-  if (s.model == "rnn") {
-    json.set("classes", sizes.classes).set("hidden", s.width).set("cell", s.cell).set("readout", readout);
-    return json;
-  }
-  if (s.model == "mamba") {
-    // Logits for every position and symbol; the last position's first ones are the classes.
-    json.set("vocab", std::max(sizes.vocab, sizes.classes)).set("context", sizes.context).set("width", s.width);
-    json.set("layers", s.layers).set("state", 16).set("conv", 4).set("expand", 2).set("dt_rank", (s.width + 15) / 16);
-    return json;
-  }
-  if (s.width % s.heads != 0) throw UsageError(text("--heads %d does not divide --width %d", s.heads, s.width));
-  json.set("classes", sizes.classes).set("width", s.width).set("hidden", hidden).set("heads", s.heads);
-  json.set("readout", readout);
-  if (s.model == "regular_gpt") {
-    json.set("chunk", s.chunk).set("thickness", s.thickness).set("norm", "affine").set("form", s.form);
-    return json;
-  }
-  // The authors' baseline: no mask (except where every position predicts what may follow), Transformer-XL positions,
-  // post-norm, ReLU.
-  json.set("context", sizes.context).set("layers", s.layers).set("causal", s.next_symbol()).set("position", "xl");
-  json.set("norm", "affine").set("norm_position", "post").set("mlp_activation", "relu").set("gelu", "erf");
-  json.set("qkv_bias", false).set("out_bias", false).set("head_bias", true);
-  json.set("embedding_scale", static_cast<double>(numerics::sqrt(static_cast<real>(s.width))));
+  ModelOptions model = s.model;
+  model.readout = s.next_symbol() ? "all" : "last";
+  // Mamba has logits for every position and symbol; the last position's first ones are the classes.
+  if (model.model == "mamba") return model.config(std::max(sizes.vocab, sizes.classes), sizes.context);
+  Json json = model.config(sizes.vocab, sizes.context);
+  json.set("classes", sizes.classes).set("readout", model.readout);
+  if (model.model == "regular_gpt") json.set("form", s.form);
+  if (model.model == "transformer")
+    json.set("head_bias", true)
+        .set("embedding_scale", static_cast<double>(numerics::sqrt(static_cast<real>(model.width))));
   return json;
 }
 
@@ -90,23 +73,25 @@ void RegularSettings::declare(Options& options) {
            "that have both")
       .always()
       .not_saved();
-  options.section("Model");
-  options.add("model", &model, {"regular_gpt", "transformer", "rnn", "mamba"},
-              "what learns; rnn: for 20,000 steps at a rate of 3e-3 unless --steps and --lr say otherwise");
+  model.model = "regular_gpt";
+  model.width = 64;
+  model.layers = 5;
+  model.heads = 8;
+  model.chunk = 2;
+  model.thickness = 1;
+  model.cell = "elman";
+  // The authors' Transformer: Transformer-XL positions, post-norm, ReLU. It has a mask only where every position
+  // predicts what may follow.
+  model.position = "xl";
+  model.norm = "affine";
+  model.norm_position = "post";
+  model.mlp_activation = "relu";
+  model.qkv_bias = model.out_bias = false;
+  model.declare(options, {"regular_gpt", "transformer", "rnn", "mamba"});
   options.add("form", &form, {"chunked", "dilated"}, "regular_gpt: as in the authors' code, or as the paper writes it");
-  options.add("width", &width, 1, 1 << 16, "channels; rnn: of its state");
-  options.add("hidden", &hidden, 0, 1 << 20, "channels of the MLPs; 0: 4 widths");
-  options.add("heads", &heads, 1, 1 << 10, "attention heads");
-  options.add("chunk", &chunk, 2, 1 << 10, "regular_gpt: C, the vectors that become one");
-  options.add("thickness", &thickness, 1, 1 << 10, "regular_gpt dilated: K, the blocks between two dilations");
-  options.add("layers", &layers, 1, 1 << 10, "transformer, mamba: blocks");
-  options.add("cell", &cell, {"elman", "lstm"}, "rnn: its cell");
-  for (const char* const option : {"hidden", "heads"})
-    options.only_with(option, "model", {"regular_gpt", "transformer"});
-  for (const char* const option : {"form", "chunk", "thickness"}) options.only_with(option, "model", {"regular_gpt"});
+  options.only_with("form", "model", {"regular_gpt"});
   options.only_with("thickness", "form", {"dilated"});
   options.only_with("layers", "model", {"transformer", "mamba"});
-  options.only_with("cell", "model", {"rnn"});
 }
 
 std::vector<std::string> RegularSettings::tasks() const {
@@ -134,8 +119,8 @@ RegularRun::RegularRun(const std::vector<std::string>& words) {
     throw UsageError(text("--seed %llu: expected at most %d", static_cast<unsigned long long>(settings.seed), 1 << 30));
   if (!options.given("seeds")) regular.seeds = {static_cast<int>(settings.seed)};
   // It learns parity after 10,000 (cheap) steps or more; at a rate of 1e-3 it stays at chance.
-  if (regular.model == "rnn" && !options.given("steps")) settings.steps = 20000;
-  if (regular.model == "rnn" && !options.given("lr")) settings.rate.peak = 3e-3;
+  if (regular.model.model == "rnn") options.set_defaults("steps=20000 lr=3e-3");
+  regular.model.set_defaults();
   check();
 }
 
@@ -146,7 +131,7 @@ void RegularRun::check() {
     if (options.given(other)) throw UsageError(std::string("--") + other + ": not with --protocol next");
   if (regular.train_length == 1)
     throw UsageError("--train-length 1: --protocol next has strings of 2 symbols and more");
-  if (regular.model != "regular_gpt") return;
+  if (regular.model.model != "regular_gpt") return;
   if (options.given("form") && regular.form == "chunked")
     throw UsageError(
         "--form chunked: answers at the end of a string only; --protocol next needs an answer at every position "
@@ -181,7 +166,7 @@ RegularLanguage RegularRun::language(int shortest, int longest, float ones, bool
   s.ones = ones;
   s.leading_plus = regular.leading_plus && regular.task == "modular_arithmetic";
   s.near_misses = near_misses;
-  s.every_position = regular.model == "mamba";
+  s.every_position = regular.model.model == "mamba";
   return RegularLanguage(s);
 }
 
@@ -230,9 +215,7 @@ NextSymbol RegularRun::next_symbols(int i) const {
                     settings.batch * settings.accumulate, settings.seed);
 }
 
-void RegularRun::prepare(const std::string& group) {
-  settings.group = group + "/";
-  settings.name = regular.task + "-seed-" + std::to_string(settings.seed);
+void RegularRun::prepare() {
   run.emplace(settings, options, "");
   Sizes sizes{NextSymbol::VOCAB, NextSymbol::CLASSES, window(0).second};
   if (regular.next_symbol()) {
@@ -243,9 +226,7 @@ void RegularRun::prepare(const std::string& group) {
     test_lengths();  // whether there are any shows before the training
     task = std::make_unique<RegularLanguage>(strings);
   }
-  if (!settings.quiet)
-    std::printf("%s, seed %llu\n", regular.task.c_str(), static_cast<unsigned long long>(settings.seed));
-  run->prepare(regular.model, config_of(regular, sizes), *task);
+  run->prepare(regular.model.model, config_of(regular, sizes), *task);
 }
 
 RegularLanguage language_learned(const std::string& path, const RunState& state, int length) {

@@ -25,7 +25,7 @@ std::string opening(const std::string& title, bool reloads) {
 // The figures of the folder. `version` stands in their address: a browser with an older picture loads this one.
 std::string figures_of(const std::string& folder, int64_t version) {
   std::string html;
-  for (const char* name : {"curve.svg", "compare.svg", "lengths.svg", "confusion.svg", "heatmaps.png"})
+  for (const char* name : {"curve.svg", "compare.svg", "lengths.svg", "confusion.svg", "heatmaps.svg"})
     if (is_there(folder + "/" + name))
       html += text("<img src=\"%s?%lld\" alt=\"%s\">\n", name, static_cast<long long>(version), name);
   return html;
