@@ -878,7 +878,6 @@ class OtherPrograms : ProgramChecks {
             "--seed 5: does nothing with --evaluate runs/t");
     refused("blocks that are said twice", "--model regular_gpt --layers 4 --thickness 1",
             "--layers 4: does nothing with --thickness 1");
-    refused("a prompt of no sample", "--prompt a --sample-length 0", "--prompt: does nothing with --sample-length 0");
     refused("a model beside that of a file", "--data other.txt --init runs/t --model rnn",
             "--model rnn: does nothing with --init runs/t");
     test_.check("leaves no run", !std::filesystem::exists(shell.file("runs/text")));

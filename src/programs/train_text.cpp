@@ -76,7 +76,6 @@ void Session::open_text() {
   const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
   task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
                model.answers_once() ? Targets::LAST : Targets::ALL);
-  opened.tokenizer->check(t.prompt, "--prompt");
   if (t.epochs > 0 && !settings.resume) settings.steps = steps_of_epochs(a_step);
   if (mlps_for_nlp() && !options.given("warmup") && !settings.resume) settings.rate.warmup = settings.steps / 10;
 }
@@ -109,11 +108,8 @@ void Session::prepare() {
 }
 
 std::vector<std::string> Session::sample() {
-  const bool given = !text_settings.prompt.empty();
-  std::vector<int32_t> tokens =
-                           prompt_tokens(*opened.tokenizer, given ? text_settings.prompt : "\n", run->model().window()),
-                       shown;  // without the default prompt
-  if (given) opened.tokenizer->encode(text_settings.prompt, shown);
+  const std::vector<int32_t> tokens = prompt_tokens(*opened.tokenizer, "\n", run->model().window());
+  std::vector<int32_t> shown;  // without the prompt
   Generator generator(run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
                       decoder_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
                                        text_settings.context));

@@ -8,14 +8,8 @@ namespace petroglyph {
 double Schedule::at(int64_t step) const {
   if (step < warmup) return peak * static_cast<double>(step) / static_cast<double>(warmup);
   if (shape == Shape::CONSTANT) return peak;
-  if (shape == Shape::INVERSE_SQUARE_ROOT) {
-    const double part =
-        static_cast<double>(std::max<int64_t>(1, warmup)) / static_cast<double>(std::max<int64_t>(1, step));
-    return peak * numerics::sqrt(part);
-  }
   const double part =
       std::min(1.0, static_cast<double>(step - warmup) / static_cast<double>(std::max<int64_t>(1, steps - warmup)));
-  if (shape == Shape::LINEAR) return floor + (peak - floor) * (1 - part);
   // Our own cosine: that of a host's library differs from machine to machine.
   const double wave = numerics::cos(3.14159265f * static_cast<float>(part));
   return floor + (peak - floor) * 0.5 * (1 + wave);

@@ -9,8 +9,8 @@
 namespace petroglyph {
 
 struct Schedule {
-  // After the warm-up: as it is; along half a cosine or a line down to `floor` at `steps`; or as 1/√step
-  enum class Shape { CONSTANT, COSINE, LINEAR, INVERSE_SQUARE_ROOT };
+  // After the warm-up: as it is, or along half a cosine down to `floor` at `steps`
+  enum class Shape { CONSTANT, COSINE };
   double peak = 5e-4;   // learning rate after warm-up
   int64_t warmup = 50;  // step i < warmup uses peak · i / warmup
   Shape shape = Shape::CONSTANT;

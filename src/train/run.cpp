@@ -28,15 +28,6 @@ const std::vector<std::string> COLUMNS = {"step",      "loss",          "accurac
 constexpr double LONGEST_BETWEEN_DRAWINGS = 60;
 constexpr double NOT_MEASURED = std::numeric_limits<double>::quiet_NaN();
 
-Schedule::Shape shape_of(const std::string& schedule) {
-  return schedule == "cosine"                ? Schedule::Shape::COSINE
-         : schedule == "linear"              ? Schedule::Shape::LINEAR
-         : schedule == "inverse-square-root" ? Schedule::Shape::INVERSE_SQUARE_ROOT
-                                             : Schedule::Shape::CONSTANT;
-}
-
-bool has_floor(const std::string& schedule) { return schedule == "cosine" || schedule == "linear"; }
-
 }  // namespace
 
 bool is_snapshot(int64_t step, int64_t every) {
@@ -68,8 +59,7 @@ void RunSettings::declare(Options& options) {
   options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").always();
   options.add("warmup", &rate.warmup, 0, int64_t(1) << 31,
               "steps over which the learning rate rises from 0, the rate of the first step; 0: none");
-  options.add("schedule", &schedule, {"constant", "cosine", "linear", "inverse-square-root"},
-              "the learning rate after warm-up");
+  options.add("schedule", &schedule, {"constant", "cosine"}, "the learning rate after warm-up");
   options.add("init", &init, "starts from the parameters in this safetensors file, or of this run's last checkpoint")
       .placeholder("FILE");
   declare_common(options);
@@ -85,7 +75,7 @@ void RunSettings::declare(Options& options) {
       .add("snapshots", &snapshots, 0, int64_t(1) << 31,
            "keeps the weights of every so many steps, more often at first, in snapshots/; 0: never")
       .always();
-  options.only_with("lr-floor", "schedule", {"cosine", "linear"});
+  options.only_with("lr-floor", "schedule", {"cosine"});
 }
 
 void RunSettings::declare_common(Options& options) {
@@ -97,7 +87,7 @@ void RunSettings::declare_common(Options& options) {
       "parts of a batch, a power of two, whose gradients are added by one tree: what as many processes or fewer "
       "(mpirun -n) compute together, one computes with the same bits");
   options.add("lr", &rate.peak, 0, 1e3, "learning rate after warm-up");
-  options.add("lr-floor", &rate.floor, 0, 1e3, "where the cosine or the line ends");
+  options.add("lr-floor", &rate.floor, 0, 1e3, "where the cosine ends");
   options.add("beta1", &adamw.beta1, 0, 0.999999, "AdamW's decay of the mean gradient");
   options.add("beta2", &adamw.beta2, 0, 0.999999, "AdamW's decay of the mean square");
   options.add("epsilon", &adamw.epsilon, 1e-30, 1, "AdamW's guard against division by zero");
@@ -152,7 +142,7 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
     ranks_.from_first([&] { return check_new_run(folder_), true; });
   }
   settings.check_shards();
-  settings.rate.shape = shape_of(settings.schedule);
+  settings.rate.shape = settings.schedule == "cosine" ? Schedule::Shape::COSINE : Schedule::Shape::CONSTANT;
   settings.rate.steps = settings.steps;
   state_.options = options.to_json();
   for (const auto& [option, reason] : options.without_effect(true)) without_effect_.push_back(option);
@@ -198,11 +188,10 @@ void Run::resume(Options& options) {
   const Json saved = Json::parse(header, checkpoint_);
   options.restore(saved.at("options"), checkpoint_, !settings_.group.empty());
   const int64_t steps = saved.at("options").at("steps").integer();
-  if (has_floor(settings_.schedule) && steps != settings_.steps)
+  if (settings_.schedule == "cosine" && steps != settings_.steps)
     throw Error(text(
-        "--steps %lld: this run's %s schedule was laid out over %s; to train longer: --resume --name %s --extend N",
-        static_cast<long long>(settings_.steps), settings_.schedule.c_str(), counted(steps, "step").c_str(),
-        settings_.name.c_str()));
+        "--steps %lld: this run's cosine schedule was laid out over %s; to train longer: --resume --name %s --extend N",
+        static_cast<long long>(settings_.steps), counted(steps, "step").c_str(), settings_.name.c_str()));
   state_.step = saved_step_ = saved.at("step").integer();
   options_saved_ = options.to_json().text() == saved.at("options").text();
   state_.samples = saved.at("samples").string();

@@ -42,7 +42,6 @@ void TextSettings::declare(Options& options) {
       .placeholder("FILE")
       .always()
       .not_saved();
-  options.add("prompt", &prompt, "text that samples continue; default: a new line");
   options.add("keep-best", &keep_best, "keep the checkpoint of the lowest validation loss, best.safetensors").always();
   options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation")
       .always()
@@ -93,8 +92,6 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   if (!settings.resume) {
     text_settings.source.check(options);
     check_lengths();
-    if (!text_settings.prompt.empty() && text_settings.sample_length == 0)
-      throw UsageError("--prompt: does nothing with --sample-length 0");
   }
   options.only_beside("evaluate",
                       {"data", "format", "replace", "context", "batch", "eval-samples", "device", "threads", "quiet"});

@@ -14,7 +14,7 @@ namespace petroglyph {
 
 struct TextSettings {
   TextSource source;
-  std::string preset = "small", prompt, evaluate;
+  std::string preset = "small", evaluate;
   int context = 128, sample_length = 160, length_windows = 256;
   int64_t epochs = 0;
   bool keep_best = true;
