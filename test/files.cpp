@@ -224,13 +224,13 @@ void json_errors(Test& test) {
   refuses("NaN", "1: expected a value, found 'N'");
   refuses("tru", "1: expected a value, found 't'");
   refuses("\"a", "1: expected '\"' at the end of a string, found the end");
-  refuses("\"a\nb\"", "1: expected no control character in a string, found byte 0x0A");
+  refuses("\"a\nb\"", "1: expected no control character in a string, found '\\n'");
   refuses("\"\\x\"", "1: expected an escape such as \\n or \\u0041, found 'x'");
   refuses("\"\\u12g4\"", "1: expected four hexadecimal digits after \\u, found 'g'");
   refuses("\"\\ud800x\"", "1: expected the second half of a surrogate pair, found 'x'");
   refuses("\"\\udc00\"", "1: expected the first half of a surrogate pair before its second, found '\"'");
-  refuses("\n\"\xFF\"", "2: expected UTF-8, found byte 0xFF");
-  refuses(std::string("\0", 1), "1: expected a value, found byte 0x00");
+  refuses("\n\"\xFF\"", "2: expected UTF-8, found '\\xFF'");
+  refuses(std::string("\0", 1), "1: expected a value, found '\\x00'");
   refuses("// no", "1: expected a value, found '/'");
   const std::string deep = std::string(64, '[') + std::string(64, ']');
   test.check("64 levels are read", Json::parse(deep, "file").is(Json::Kind::Array));
@@ -391,7 +391,7 @@ void safetensors(Test& test) {
   test.throws("the metadata's name", "this name was used before", [&] { writer.add("__metadata__", {1}, two); });
   test.throws("a negative shape", "tensor b: impossible shape -1×2", [&] { writer.add("b", {-1, 2}, two); });
   test.throws("a huge shape", "impossible shape", [&] { writer.add("b", {INT64_MAX, INT64_MAX}, two); });
-  test.throws("an unknown type", "tensor b: unknown dtype F31", [&] { writer.add("b", "F31", {1}, two); });
+  test.throws("an unknown type", "tensor b: impossible shape 1 of type F31", [&] { writer.add("b", "F31", {1}, two); });
   test.throws("the checksum's key", "is reserved for the checksums", [&] { writer.metadata("checksum_of_data", "x"); });
 }
 
@@ -413,10 +413,10 @@ void safetensors_truncated(Test& test) {
   test.equal("every length is refused", refused, bytes.size());
   write_bytes(cut, bytes + "x");
   const std::string whole = with_commas(int64_t(bytes.size()));
-  test.throws("one byte more", "its header promises " + whole + ": something was added",
+  test.throws("one byte more", "bytes long, expected " + whole + ": truncated or damaged",
               [&] { SafetensorsFile file(cut); });
   write_bytes(cut, bytes.substr(0, bytes.size() - 1));
-  test.throws("one byte less", "bytes long, its header promises " + whole + ": truncated",
+  test.throws("one byte less", "bytes long, expected " + whole + ": truncated or damaged",
               [&] { SafetensorsFile file(cut); });
 }
 
@@ -482,38 +482,36 @@ void safetensors_foreign(Test& test) {
   const auto fields = [&](const char* dtype, const char* shape, const char* offsets) {
     return tensor(text(R"({"dtype":"%s","shape":%s,"data_offsets":%s})", dtype, shape, offsets));
   };
-  refuses("", "0 bytes long: too short for a safetensors file");
-  refuses("1234567", "7 bytes long: too short for a safetensors file");
-  refuses("This is a text, not a checkpoint.\n",
-          "expected the length of a header in its first 8 bytes: not a safetensors file");
-  refuses(with_header("{}").substr(0, 8) + "{",
-          "9 bytes long, expected at least 10: truncated, or not a safetensors file");
-  refuses(with_header(""), "its header does not begin with '{': not a safetensors file");
-  refuses(with_header("[]"), "its header does not begin with '{': not a safetensors file");
-  refuses(with_header("{a}"),
-          "header: line 1: expected a key in double quotes, found 'a': not a safetensors file, or damaged");
-  refuses(with_header("{}", "x"), "11 bytes long, its header promises 10: something was added");
-  refuses(tensor("7"), "tensor a: expected an object, found a number");
-  refuses(tensor("{}"), "tensor a: expected a key \"dtype\"");
-  refuses(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1})"), "tensor a: unknown key \"x\"");
-  refuses(fields("F31", "[2]", "[0,8]"), "tensor a has the unknown dtype F31");
-  refuses(fields("F32", "2", "[0,8]"), "tensor a: expected a list, found a number");
-  refuses(fields("F32", "[2.5]", "[0,8]"), "tensor a: expected a whole number, found 2.5");
-  refuses(fields("F32", "[-2,-1]", "[0,8]"), "tensor a has the negative shape -2×-1");
+  refuses("", "0 bytes long: truncated, or not a safetensors file");
+  refuses("1234567", "7 bytes long: truncated, or not a safetensors file");
+  refuses("This is a text, not a checkpoint.\n", "34 bytes long: truncated, or not a safetensors file");
+  refuses(with_header("{}").substr(0, 8) + "{", "9 bytes long: truncated, or not a safetensors file");
+  refuses(with_header(""), "8 bytes long: truncated, or not a safetensors file");
+  refuses(with_header("[]"), "10 bytes long: truncated, or not a safetensors file");
+  refuses(with_header("{a}"), "header: line 1: expected a key in double quotes, found 'a'");
+  refuses(with_header("{}", "x"), "11 bytes long, expected 10: truncated or damaged");
+  refuses(tensor("7"), "a: expected an object, found a number");
+  refuses(tensor("{}"), "a: expected a key \"dtype\"");
+  refuses(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1})"),
+          "a: expected dtype, shape and two data_offsets");
+  refuses(fields("F31", "[2]", "[0,8]"), "a: the shape 2 of type F31 does not take the bytes 0 to 8");
+  refuses(fields("F32", "2", "[0,8]"), "a: expected a list, found a number");
+  refuses(fields("F32", "[2.5]", "[0,8]"), "a: expected a whole number, found 2.5");
+  refuses(fields("F32", "[-2,-1]", "[0,8]"), "a: the shape -2×-1 of type F32 does not take the bytes 0 to 8");
   refuses(fields("F32", "[4294967296,4294967296]", "[0,8]"),
-          "tensor a has the shape 4294967296×4294967296, too large for any file");
-  refuses(fields("F32", "[3]", "[0,8]"), "tensor a has 8 bytes, its shape 3 of F32 takes 12");
-  refuses(fields("F32", "[2]", "[0]"), "tensor a: expected two data_offsets, found 1");
-  refuses(fields("F32", "[2]", "[8,0]"), "tensor a: expected ascending data_offsets, found 8, 0");
-  refuses(fields("F32", "[2]", "[-8,0]"), "tensor a: expected ascending data_offsets, found -8, 0");
-  refuses(fields("F32", "[1]", "[4,8]"), "tensor a begins at byte 4 of the data, where 0 was expected: a hole");
-  refuses(fields("F64", "[1000]", "[0,8000]"), "76 bytes long, its header promises 8,068: truncated");
+          "a: the shape 4294967296×4294967296 of type F32 does not take the bytes 0 to 8");
+  refuses(fields("F32", "[3]", "[0,8]"), "a: the shape 3 of type F32 does not take the bytes 0 to 8");
+  refuses(fields("F32", "[2]", "[0]"), "a: expected dtype, shape and two data_offsets");
+  refuses(fields("F32", "[2]", "[8,0]"), "a: the shape 2 of type F32 does not take the bytes 8 to 0");
+  refuses(fields("F32", "[2]", "[-8,0]"), "a: the shape 2 of type F32 does not take the bytes -8 to 0");
+  refuses(fields("F32", "[1]", "[4,8]"), "tensor a begins at byte 4 of the data, expected 0");
+  refuses(fields("F64", "[1000]", "[0,8000]"), "76 bytes long, expected 8,068: truncated or damaged");
   refuses(with_header(R"({"a":{"dtype":"U8","shape":[5],"data_offsets":[0,5]},)"
                       R"("b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
                       eight),
-          "tensor b begins at byte 4 of the data, where 5 was expected: an overlap");
-  refuses(with_header(R"({"__metadata__":3})"), "__metadata__ is a number, expected an object");
-  refuses(with_header(R"({"__metadata__":{"a":3}})"), "__metadata__: a is a number, expected a string");
+          "tensor b begins at byte 4 of the data, expected 5");
+  refuses(with_header(R"({"__metadata__":3})"), "__metadata__: expected an object, found a number");
+  refuses(with_header(R"({"__metadata__":{"a":3}})"), "__metadata__: expected a string, found a number");
   refuses(with_header(R"({"__metadata__":{"checksum_of_data":"0"}})"), "it has one checksum of two: damaged");
   test.throws("no file", "/nowhere/m: cannot read: No such file", [] { SafetensorsFile file("/nowhere/m"); });
   test.throws("a folder", "expected a file, found something else", [&] { SafetensorsFile file(folder.path()); });

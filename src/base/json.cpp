@@ -25,17 +25,13 @@ class JsonParser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& expected) const { fail(expected, what_is_here()); }
+  [[noreturn]] void fail(const std::string& expected) const {
+    fail(expected, at_ == text_.size() ? "the end" : "'" + in_one_line(text_.substr(at_, 1)) + "'");
+  }
 
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
     const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n');
     throw Error(origin_ + ": line " + std::to_string(line) + ": " + expected + ", found " + found);
-  }
-
-  std::string what_is_here() const {
-    if (at_ == text_.size()) return "the end";
-    const auto byte = static_cast<unsigned char>(text_[at_]);
-    return byte > 0x20 && byte < 0x7F ? text("'%c'", byte) : text("byte 0x%02X", byte);
   }
 
   void skip_space() { at_ = std::min(text_.find_first_not_of(" \t\n\r", at_), text_.size()); }

@@ -30,10 +30,11 @@ uint64_t size_of(const std::string& dtype) {
   return 0;
 }
 
-// Bytes of a tensor, nothing when 64 bits do not hold their number. Extents are not negative.
-std::optional<uint64_t> bytes_of(const std::vector<int64_t>& shape, uint64_t element) {
+// Bytes of a tensor; nothing for an unknown type, a negative shape, or when 64 bits do not hold their number.
+std::optional<uint64_t> bytes_of(const std::vector<int64_t>& shape, const std::string& dtype) {
+  uint64_t bytes = size_of(dtype);
+  if (bytes == 0 || std::any_of(shape.begin(), shape.end(), [](int64_t extent) { return extent < 0; })) return {};
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-  uint64_t bytes = element;
   for (int64_t extent : shape) {
     if (bytes > UINT64_MAX / static_cast<uint64_t>(extent)) return {};
     bytes *= static_cast<uint64_t>(extent);
@@ -74,16 +75,13 @@ int64_t SafetensorsFile::Entry::count() const { return static_cast<int64_t>((end
 SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   const std::string_view text = header();
   data_begin_ = sizeof(uint64_t) + text.size();
-  Json json;
-  try {
-    json = Json::parse(text, "header");
-  } catch (const Error& error) {
-    fail(std::string(error.what()) + ": not a safetensors file, or damaged");
-  }
-  if (!json.is(Json::Kind::Object)) fail("its header is " + std::string(name_of(json.kind())) + ", expected an object");
-  if (const Json* metadata = json.find(METADATA)) parse_metadata(*metadata);
-  for (const Json::Member& member : json.members()) {
-    if (member.first != METADATA) parse_entry(member.first, member.second);
+  const Json json = Json::parse(text, path + ": header");
+  for (const auto& [name, value] : json.members()) {
+    try {
+      name == METADATA ? parse_metadata(value) : parse_entry(name, value);
+    } catch (const Error& error) {
+      fail(name + ": " + error.what());
+    }
   }
   check_layout();
   check_header();
@@ -103,110 +101,66 @@ void refuse_torch(const std::string& path) {
 }
 
 std::string_view SafetensorsFile::header() const {
-  uint64_t length = 0;
   if (is_torch(file_)) refuse_torch(path());
-  if (file_.size() < sizeof length)
-    fail(counted(static_cast<int64_t>(file_.size()), "byte") + " long: too short for a safetensors file");
-  std::memcpy(&length, file_.data(), sizeof length);
-  if (length > LONGEST_HEADER) fail("expected the length of a header in its first 8 bytes: not a safetensors file");
-  if (sizeof length + length > file_.size())
-    fail(commas(file_.size()) + " bytes long, expected at least " + commas(sizeof length + length) +
-         ": truncated, or not a safetensors file");
-  const std::string_view header = file_.text().substr(sizeof length, length);
-  if (header.empty() || header[0] != '{') fail("its header does not begin with '{': not a safetensors file");
-  return header;
+  uint64_t length = 0;
+  if (file_.size() > sizeof length) std::memcpy(&length, file_.data(), sizeof length);
+  if (length == 0 || length > LONGEST_HEADER || file_.size() < sizeof length + length ||
+      file_.text()[sizeof length] != '{')
+    fail(counted(static_cast<int64_t>(file_.size()), "byte") + " long: truncated, or not a safetensors file");
+  return file_.text().substr(sizeof length, length);
 }
 
 void SafetensorsFile::parse_metadata(const Json& object) {
-  if (!object.is(Json::Kind::Object)) fail(text("%s is %s, expected an object", METADATA, name_of(object.kind())));
-  for (const Json::Member& member : object.members()) {
-    if (!member.second.is(Json::Kind::String)) {
-      fail(METADATA + (": " + member.first) + " is " + name_of(member.second.kind()) + ", expected a string");
-    }
-    const std::string& value = member.second.string();
-    if (member.first == DATA_KEY) {
-      checksum_of_data_ = value;
-    } else if (member.first == HEADER_KEY) {
-      checksum_of_header_ = value;
-    } else {
-      metadata_[member.first] = value;
-    }
-  }
+  for (const auto& [key, value] : object.members())
+    (key == DATA_KEY ? checksum_of_data_ : key == HEADER_KEY ? checksum_of_header_ : metadata_[key]) = value.string();
 }
 
 void SafetensorsFile::check_header() const {
-  if (!checksum_of_data_ && !checksum_of_header_) return;
-  if (!checksum_of_data_ || !checksum_of_header_) fail("it has one checksum of two: damaged");
+  if (checksum_of_data_.empty() != checksum_of_header_.empty()) fail("it has one checksum of two: damaged");
+  if (checksum_of_header_.empty()) return;
   HeaderChecksum checksum(metadata_);
   for (const auto& [name, entry] : entries_) checksum.add(name, entry.dtype, entry.shape);
-  if (checksum.hex() != *checksum_of_header_)
-    fail("checksum of the header is " + checksum.hex() + ", the header states " + *checksum_of_header_ + ": damaged");
+  if (checksum.hex() != checksum_of_header_)
+    fail("checksum of the header is " + checksum.hex() + ", the header states " + checksum_of_header_ + ": damaged");
 }
 
 void SafetensorsFile::parse_entry(const std::string& name, const Json& object) {
-  const std::string tensor = "tensor " + name;
   Entry entry;
-  try {
-    for (const Json::Member& member : object.members()) {
-      if (member.first != "dtype" && member.first != "shape" && member.first != "data_offsets") {
-        throw Error("unknown key \"" + member.first + "\"");
-      }
-    }
-    entry.dtype = object.at("dtype").string();
-    for (const Json& extent : object.at("shape").items()) entry.shape.push_back(extent.integer());
-    const std::vector<Json>& offsets = object.at("data_offsets").items();
-    if (offsets.size() != 2) throw Error("expected two data_offsets, found " + std::to_string(offsets.size()));
-    const int64_t begin = offsets[0].integer(), end = offsets[1].integer();
-    if (begin < 0 || end < begin) {
-      throw Error("expected ascending data_offsets, found " + std::to_string(begin) + ", " + std::to_string(end));
-    }
-    entry.begin = static_cast<uint64_t>(begin);
-    entry.end = static_cast<uint64_t>(end);
-  } catch (const Error& error) {
-    fail(tensor + ": " + error.what());
-  }
-  const uint64_t element = size_of(entry.dtype);
-  if (element == 0) fail(tensor + " has the unknown dtype " + entry.dtype);
-  for (int64_t extent : entry.shape) {
-    if (extent < 0) fail(tensor + " has the negative shape " + shape_text(entry.shape));
-  }
-  const std::optional<uint64_t> bytes = bytes_of(entry.shape, element);
-  if (!bytes) fail(tensor + " has the shape " + shape_text(entry.shape) + ", too large for any file");
-  if (*bytes != entry.end - entry.begin) {
-    fail(tensor + " has " + commas(entry.end - entry.begin) + " bytes, its shape " + shape_text(entry.shape) + " of " +
-         entry.dtype + " takes " + commas(*bytes));
-  }
+  entry.dtype = object.at("dtype").string();
+  for (const Json& extent : object.at("shape").items()) entry.shape.push_back(extent.integer());
+  const std::vector<Json>& offsets = object.at("data_offsets").items();
+  if (object.members().size() != 3 || offsets.size() != 2) throw Error("expected dtype, shape and two data_offsets");
+  const int64_t begin = offsets[0].integer(), end = offsets[1].integer();
+  const std::optional<uint64_t> bytes = bytes_of(entry.shape, entry.dtype);
+  if (begin < 0 || end < begin || !bytes || *bytes != static_cast<uint64_t>(end - begin))
+    throw Error("the shape " + shape_text(entry.shape) + " of type " + entry.dtype + " does not take the bytes " +
+                std::to_string(begin) + " to " + std::to_string(end));
+  entry.begin = static_cast<uint64_t>(begin);
+  entry.end = static_cast<uint64_t>(end);
   names_.push_back(name);
   entries_[name] = entry;
 }
 
 void SafetensorsFile::check_layout() const {
-  std::vector<std::pair<const Entry*, const std::string*>> order;
-  for (const auto& [name, entry] : entries_) order.emplace_back(&entry, &name);
-  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first->begin, a.first->end) < std::pair(b.first->begin, b.first->end);
-  });
-  uint64_t end = 0;
-  for (const auto& [entry, name] : order) {
-    if (entry->begin != end) {
-      fail("tensor " + *name + " begins at byte " + commas(entry->begin) + " of the data, where " + commas(end) +
-           " was expected: " + (entry->begin < end ? "an overlap" : "a hole"));
-    }
-    end = entry->end;
+  std::multimap<std::pair<uint64_t, uint64_t>, const std::string*> order;
+  for (const auto& [name, entry] : entries_) order.emplace(std::pair(entry.begin, entry.end), &name);
+  uint64_t at = 0;
+  for (const auto& [bytes, name] : order) {
+    if (bytes.first != at)
+      fail("tensor " + *name + " begins at byte " + commas(bytes.first) + " of the data, expected " + commas(at));
+    at = bytes.second;
   }
-  const uint64_t promised = data_begin_ + end;
-  if (file_.size() == promised) return;
-  fail(commas(file_.size()) + " bytes long, its header promises " + commas(promised) + ": " +
-       (file_.size() < promised ? "truncated" : "something was added"));
+  if (file_.size() != data_begin_ + at)
+    fail(commas(file_.size()) + " bytes long, expected " + commas(data_begin_ + at) + ": truncated or damaged");
 }
 
 void SafetensorsFile::check_data() const {
-  if (!checksum_of_data_) return;
+  if (checksum_of_data_.empty()) return;
   Checksum checksum;
   for (const auto& [name, entry] : entries_)
     checksum.update(data_of(entry), static_cast<size_t>(entry.end - entry.begin));
-  if (checksum.hex() != *checksum_of_data_)
-    fail("checksum of the data is " + checksum.hex() + ", its header states " + *checksum_of_data_ + ": damaged");
+  if (checksum.hex() != checksum_of_data_)
+    fail("checksum of the data is " + checksum.hex() + ", its header states " + checksum_of_data_ + ": damaged");
 }
 
 const SafetensorsFile::Entry* SafetensorsFile::find(const std::string& name) const {
@@ -289,10 +243,8 @@ void SafetensorsWriter::metadata(const std::string& key, const std::string& valu
 
 void SafetensorsWriter::add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape,
                             const void* data) {
-  const bool negative = std::any_of(shape.begin(), shape.end(), [](int64_t extent) { return extent < 0; });
-  const std::optional<uint64_t> size = negative ? std::nullopt : bytes_of(shape, size_of(dtype));
-  if (size_of(dtype) == 0) throw Error("tensor " + name + ": unknown dtype " + dtype);
-  if (!size) throw Error("tensor " + name + ": impossible shape " + shape_text(shape));
+  const std::optional<uint64_t> size = bytes_of(shape, dtype);
+  if (!size) throw Error("tensor " + name + ": impossible shape " + shape_text(shape) + " of type " + dtype);
   if (name == METADATA || !names_.insert(name).second) throw Error("tensor " + name + ": this name was used before");
   tensors_.push_back({name, dtype, shape, data, *size});
 }

@@ -91,7 +91,7 @@ class SafetensorsFile {
   std::vector<std::string> names_;
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::string> metadata_;
-  std::optional<std::string> checksum_of_data_, checksum_of_header_;  // as the file states them
+  std::string checksum_of_data_, checksum_of_header_;  // as the file states them; empty: not
 };
 
 // Whether a file begins as PyTorch's do: a zip archive or, in their old form, a pickle. The Error of it, which says
