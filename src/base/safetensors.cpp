@@ -186,14 +186,9 @@ void SafetensorsFile::expect_shape(const std::string& name, const std::vector<in
   fail("tensor " + name + " has shape " + shape_text(found.shape) + ", expected " + shape_text(shape));
 }
 
-size_t SafetensorsFile::checked_count(const std::string& name, const std::string& dtype) const {
+void SafetensorsFile::read_bytes(const std::string& name, const std::string& dtype, void* bytes) const {
   const Entry& found = entry(name);
   if (found.dtype != dtype) fail("tensor " + name + " is of type " + found.dtype + ", expected " + dtype);
-  return static_cast<size_t>(found.count());
-}
-
-void SafetensorsFile::read_bytes(const std::string& name, void* bytes) const {
-  const Entry& found = entry(name);
   if (found.end > found.begin) std::memcpy(bytes, data_of(found), static_cast<size_t>(found.end - found.begin));
 }
 

@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -62,8 +61,8 @@ class SafetensorsFile {
   // The tensor's elements; throws when it is of another type.
   template <class T>
   std::vector<T> read(const std::string& name) const {
-    std::vector<T> values(checked_count(name, safetensors_dtype<T>()));
-    read_bytes(name, values.data());
+    std::vector<T> values(static_cast<size_t>(entry(name).count()));
+    read_bytes(name, safetensors_dtype<T>(), values.data());
     return values;
   }
   // F32 as it is, F64 rounded to nearest, F16 and BF16 exactly.
@@ -75,8 +74,7 @@ class SafetensorsFile {
   void expect_shape(const std::string& name, const std::vector<int64_t>& shape) const;
 
  private:
-  size_t checked_count(const std::string& name, const std::string& dtype) const;
-  void read_bytes(const std::string& name, void* bytes) const;
+  void read_bytes(const std::string& name, const std::string& dtype, void* bytes) const;
   const unsigned char* data_of(const Entry& entry) const { return file_.data() + data_begin_ + entry.begin; }
   std::string_view header() const;
   void parse_metadata(const Json& object);
