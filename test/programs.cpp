@@ -208,12 +208,22 @@ class ProgramTest : ProgramChecks {
     return "";
   }
 
-  // "50 % at step 95, 90 % at step 100"
+  // "50 % at step 95, 90 and 99 % at step 100, 100 % at step 110"
   static std::string milestones(const CsvTable& log) {
-    std::vector<std::string> words;
+    std::vector<std::pair<std::string, std::string>> parts;  // percents, step
     for (const auto& [percent, accuracy] : {std::pair("50", 0.5), {"90", 0.9}, {"99", 0.99}, {"100", 1.0}}) {
       const std::string step = first_of(log, accuracy);
-      if (!step.empty()) words.push_back(std::string(percent) + " % at step " + step);
+      if (step.empty()) continue;
+      if (parts.empty() || parts.back().second != step)
+        parts.emplace_back(percent, step);
+      else
+        parts.back().first += std::string(", ") + percent;
+    }
+    std::vector<std::string> words;
+    for (auto& [percents, step] : parts) {
+      const size_t comma = percents.rfind(", ");
+      if (comma != std::string::npos) percents.replace(comma, 2, " and ");
+      words.push_back(percents + " % at step " + step);
     }
     return join(words, ", ");
   }
@@ -526,8 +536,10 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "fewer steps than there are", "--name on --resume --steps 9", 0, "step 12 of 12");
     test_.equal("leave the evaluation", log_rows(shell.file("runs/on/log.csv")), rows);
     write_bytes(shell.file("runs/on/best.safetensors"), "damaged");
-    expect(shell, "a damaged one keeps nobody from going on", "--name on --resume --steps 14", 0,
-           "Finished at step 14");
+    expect(
+        shell, "a damaged one keeps nobody from going on", "--name on --resume --steps 14", 0,
+        {"Finished at step 14",
+         "saved runs/on (log.csv, model.safetensors, previous.safetensors, best.safetensors, curve.svg, index.html)"});
     test_.equal("and is made anew", kept(), "14");
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 
 #include "base/atomic_file.h"
 #include "base/cadence.h"
@@ -534,17 +535,27 @@ void Run::report() const {
       std::printf("This run was finished before. To train longer: --resume --name %s --extend N\n",
                   settings_.name.c_str());
   }
-  if (!settings_.quiet || named_here_)
-    std::printf("saved %s (log.csv, model.safetensors, curve.svg, index.html)\n", folder_.c_str());
+  if (settings_.quiet && !named_here_) return;
+  std::vector<std::string> files;
+  for (const char* name :
+       {"log.csv", "model.safetensors", "previous.safetensors", "best.safetensors", "curve.svg", "index.html"})
+    if (is_there(file(name))) files.push_back(name);
+  std::printf("saved %s (%s)\n", folder_.c_str(), join(files, ", ").c_str());
 }
 
-// "Accuracy first reached 50 % at step 95, 90 % at step 100.": the first evaluations with at least these accuracies.
+// "Accuracy first reached 50 % at step 95, 90 and 99 % at step 100.": the first evaluations with at least these
+// accuracies.
 void Run::report_milestones() const {
   const CsvTable log = read_csv(file("log.csv"));
+  std::map<double, std::string> percents;               // by step
+  for (const double milestone : {1.0, 0.99, 0.9, 0.5})  // the last one first
+    if (const double step = step_reached(log, milestone); std::isfinite(step)) {
+      std::string& list = percents[step];
+      const char* const between = list.empty() ? "" : list.find(' ') == std::string::npos ? " and " : ", ";
+      list = text("%.0f", 100 * milestone) + between + list;
+    }
   std::vector<std::string> reached;
-  for (const double milestone : {0.5, 0.9, 0.99, 1.0})
-    if (const double step = step_reached(log, milestone); std::isfinite(step))
-      reached.push_back(text("%.0f %% at step %.0f", 100 * milestone, step));
+  for (const auto& [step, list] : percents) reached.push_back(list + text(" %% at step %.0f", step));
   if (!reached.empty()) std::printf("Accuracy first reached %s.\n", join(reached, ", ").c_str());
 }
 
