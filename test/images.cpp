@@ -247,7 +247,7 @@ void scripts(Test& test) {
 
 void confusion_table(Test& test) {
   const TemporaryFolder folder;
-  save_confusion({"disc", "hourglass"}, {{0, 1, 1, 0, 1}, {0, 0, 1, 1, 1}, 0}, folder.file("."), "two classes");
+  save_confusion({"disc", "hourglass"}, {1, 1, 1, 2}, folder.file("."), "two classes");
   test.equal("confusion.csv", read_bytes(folder.file("confusion.csv")),
              "true,disc,hourglass\ndisc,1,1\nhourglass,1,2\n");
 }

@@ -6,72 +6,56 @@
 #include "base/atomic_file.h"
 #include "base/text.h"
 #include "figures/figure.h"
+#include "math/random.h"
 
 namespace petroglyph {
 
-double Answers::accuracy() const {
-  double right = 0;
-  for (size_t i = 0; i < labels.size(); ++i) right += labels[i] == answers[i];
-  return labels.empty() ? 0 : right / static_cast<double>(labels.size());
-}
-
 namespace {
 
-struct Answered {
-  int32_t label, answer;
-  real loss;
-};
+// The test images, whatever the step. It counts how often one class is the answer to another.
+class TestImages final : public Task {
+ public:
+  TestImages(const Images& images, uint64_t seed)
+      : images_(images), seed_(seed), K_(static_cast<size_t>(images.classes())), counts_(K_ * K_) {}
 
-// The answers of the batches that belong to this rank.
-std::vector<Answered> classify_some(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream,
-                                    int count, int batch, const Ranks& ranks, Progress& progress) {
-  std::vector<Answered> some;
-  for (int64_t begin = int64_t(ranks.rank()) * batch; begin < count; begin += int64_t(ranks.count()) * batch) {
-    const int first = static_cast<int>(begin);
-    const Batch pictures = task.batch(seed, stream, 0, first, std::min(batch, count - first));
-    const int B = pictures.size;
-    Tensor patches(ops, {static_cast<int64_t>(pictures.patches.size())}), losses(ops, {B});
-    Tokens best(ops, {B}), targets(ops, {B});
-    patches.upload(pictures.patches);
-    targets.upload(pictures.targets);
-    const real* logits = model.forward({nullptr, B, pictures.length, patches.data()});
-    ops.argmax(best.data(), logits, B, model.classes());
-    ops.cross_entropy(losses.data(), nullptr, logits, targets.data(), 0, B, model.classes());
-    const std::vector<real> lost = losses.download();
-    const std::vector<int32_t> answers = best.download();
-    for (size_t i = 0; i < answers.size(); ++i) some.push_back({pictures.targets[i], answers[i], lost[i]});
-    progress.show(std::min<int64_t>(count, begin + int64_t(ranks.count()) * batch), "");
+  Batch batch(uint64_t, uint32_t, uint32_t, int first, int count) const override {
+    return images_.batch(seed_, stream_of("test"), 0, first, count);
   }
-  return some;
-}
+  double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override {
+    for (size_t i = 0; i < best.size(); ++i)
+      ++counts_[static_cast<size_t>(batch.targets[i]) * K_ + static_cast<size_t>(best[i])];
+    return Task::accuracy(batch, best);
+  }
+  // The sum over all ranks; each rank has evaluated some of the images.
+  std::vector<int> counts(Ranks& ranks) const {
+    const std::vector<int> all = ranks.gather(counts_);
+    std::vector<int> sum(counts_.size());
+    for (size_t i = 0; i < all.size(); ++i) sum[i % sum.size()] += all[i];
+    return sum;
+  }
+
+ private:
+  const Images& images_;
+  uint64_t seed_;
+  size_t K_;
+  mutable std::vector<int> counts_;  // (classes,classes)
+};
 
 }  // namespace
 
-// Rank r computes the batches r, r + R, …; their results are added in the order of the pictures.
-Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch,
-                 Ranks& ranks, Progress& progress) {
-  const int R = ranks.count(), batches = (count + batch - 1) / batch;
-  const size_t each = static_cast<size_t>((batches + R - 1) / R) * static_cast<size_t>(batch);
-  std::vector<Answered> mine = classify_some(model, ops, task, seed, stream, count, batch, ranks, progress);
-  mine.resize(each);
-  const std::vector<Answered> gathered = ranks.gather(mine);
-  Answers all;
-  for (int i = 0; i < count; ++i) {
-    const int b = i / batch;
-    const Answered& one = gathered[static_cast<size_t>(b % R) * each + static_cast<size_t>(b / R * batch + i % batch)];
-    all.loss += static_cast<double>(one.loss) / count;
-    all.answers.push_back(one.answer);
-    all.labels.push_back(one.label);
-  }
-  return all;
+Measures test_on_images(Run& run, Ranks& ranks, const Images& images, int count, const std::string& title) {
+  const TestImages task(images, run.seed());
+  const Measures found = run.evaluate(task, count);
+  const std::vector<int> counts = task.counts(ranks);
+  if (!ranks.first()) return found;
+  run.check_folder();
+  save_confusion(images.class_names(), counts, run.folder(), title);
+  return found;
 }
 
-void save_confusion(const std::vector<std::string>& class_names, const Answers& answers, const std::string& folder,
-                    const std::string& title) {
+void save_confusion(const std::vector<std::string>& class_names, const std::vector<int>& counts,
+                    const std::string& folder, const std::string& title) {
   const size_t K = class_names.size();
-  std::vector<int> counts(K * K);
-  for (size_t i = 0; i < answers.labels.size(); ++i)
-    ++counts[static_cast<size_t>(answers.labels[i]) * K + static_cast<size_t>(answers.answers[i])];
   std::string csv = "true," + join(class_names, ",") + "\n";
   std::vector<double> shares;
   for (size_t label = 0; label < K; ++label) {

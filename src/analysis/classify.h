@@ -1,31 +1,21 @@
-// The predictions of a trained image model, and its confusion matrix.
+// The test of a trained image model, and its confusion matrix.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/progress.h"
-#include "models/model.h"
 #include "tasks/images.h"
-#include "train/ranks.h"
+#include "train/run.h"
 
 namespace petroglyph {
 
-struct Answers {
-  std::vector<int> labels, answers;  // a class for each picture
-  double loss = 0;                   // mean cross-entropy in nats
-
-  double accuracy() const;
-};
-
-// Classifies the pictures 0 … count−1 of a random stream, `batch` at a time, distributed over all ranks. `progress`
-// counts the pictures.
-Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch,
-                 Ranks& ranks, Progress& progress);
+// Evaluates the model on the test images 0 … count−1, by all ranks together. Writes the confusion matrix into the
+// run's folder.
+Measures test_on_images(Run& run, Ranks& ranks, const Images& images, int count, const std::string& title);
 
 // Writes confusion.csv and confusion.svg: how often pictures of one class, a row each, were classified as another.
-void save_confusion(const std::vector<std::string>& class_names, const Answers& answers, const std::string& folder,
-                    const std::string& title);
+// counts: (classes,classes).
+void save_confusion(const std::vector<std::string>& class_names, const std::vector<int>& counts,
+                    const std::string& folder, const std::string& title);
 
 }  // namespace petroglyph

@@ -93,11 +93,9 @@ CountedTokens count_tokens(const Corpus& training, const Corpus& validation, int
   CountedTokens found{std::vector<double>(counts.size()), {}};
   const int64_t asked = places.empty() ? validation.size() : static_cast<int64_t>(places.size());
   int64_t place = -1;
-  auto next = places.begin();
   const auto ask = [&](const std::vector<int32_t>& before, int32_t token) {
     ++place;
-    if (!places.empty() && (next == places.end() || *next != place)) return;
-    if (!places.empty()) ++next;
+    if (!places.empty() && !std::binary_search(places.begin(), places.end(), place)) return;
     double probability = 1.0 / vocab;
     for (size_t k = 0; k < counts.size(); ++k) {
       if (k <= before.size()) {

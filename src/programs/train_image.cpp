@@ -90,14 +90,11 @@ struct Session {
 
   // Evaluates the trained model on all test images.
   void show() {
-    Progress progress(0, test_images, after_a_while(settings.quiet, "test image"));
-    const Answers answers = classify(run->model(), run->ops(), *task, run->seed(), stream_of("test"), test_images,
-                                     settings.batch, *settings.ranks, progress);
+    const Measures found =
+        test_on_images(*run, *settings.ranks, *task, test_images, model.model + ": " + settings.name);
     if (!settings.ranks->first()) return;
-    run->check_folder();
-    save_confusion(task->class_names(), answers, run->folder(), model.model + ": " + settings.name);
     std::printf("accuracy on %s test images: %.2f %%, loss %.4f\n", with_commas(test_images).c_str(),
-                100 * answers.accuracy(), answers.loss);
+                100 * found.accuracy, found.loss);
     const bool mapped = maps > 0 && has_maps();
     if (mapped) save_maps();
     if (!settings.quiet)
