@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "analysis/inspection.h"
 #include "analysis/neuron_types.h"
@@ -107,7 +108,8 @@ std::vector<size_t> neurons_by(const Snapshot& snapshot, Score score) {
   }
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] < scores[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::pair(scores[a], a) < std::pair(scores[b], b); });
   return order;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -79,11 +80,12 @@ PrincipalComponents principal_components(const std::vector<double>& x, int rows,
       for (size_t q = p + 1; q < C; ++q) rotated |= make_orthogonal(all[p], all[q], total);
   }
   for (Component& one : all) one.square = dot(one.scores, one.scores);
-  std::stable_sort(all.begin(), all.end(), [](const Component& a, const Component& b) { return a.square > b.square; });
+  const auto smaller = [](const Component& a, const Component& b) { return a.square < b.square; };
 
   PrincipalComponents result;
   result.scores.resize(R * K);
   for (size_t k = 0; k < K; ++k) {
+    std::swap(all[k], *std::max_element(all.begin() + static_cast<std::ptrdiff_t>(k), all.end(), smaller));
     const std::vector<double>& direction = all[k].direction;
     const double sign = *std::max_element(direction.begin(), direction.end(), by_magnitude) < 0 ? -1 : 1;
     for (const double entry : direction) result.loadings.push_back(sign * entry);
