@@ -298,13 +298,15 @@ class Program : ProgramChecks {
                   whole.weights());
       for (const char* name : {"log.csv", "confusion.csv", "confusion.svg"})
         test_.check(model + ": leaves " + name, std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
-      test_.check(model + ": its page shows the confusion matrix",
-                  read_bytes(shell.file("runs/whole/index.html")).find("confusion.svg") != std::string::npos);
       test_.equal(model + ": the same answers", read_bytes(shell.file("runs/parts/confusion.csv")),
                   read_bytes(shell.file("runs/whole/confusion.csv")));
       const std::string sheet = shell.file("runs/whole/heatmaps.svg");
       test_.check(model + ": heat maps",
                   has_maps(model) ? read_bytes(sheet).substr(0, 4) == "<svg" : !std::filesystem::exists(sheet));
+      const std::string page = read_bytes(shell.file("runs/whole/index.html"));
+      const bool shows_maps = page.find("\"heatmaps.svg") != std::string::npos;
+      test_.check(model + ": its page shows the confusion matrix and the heat maps",
+                  page.find("\"confusion.svg") != std::string::npos && shows_maps == has_maps(model), page);
       std::filesystem::remove_all(shell.file("runs"));
     }
     expect(shell, "comparison", "--compare birn_image,transformer:heads=2" + TINY, 0, "saved runs/compare");
