@@ -883,8 +883,6 @@ class OtherPrograms : ProgramChecks {
     refused("a part beside a file", "--data other.txt --val other.txt --val-part 0.3",
             "--val-part 0.3: does nothing with --val other.txt");
     refused("a form without a file", "--format text", "--format text: does nothing without --data or --val");
-    refused("windows of no length", "--length-windows 3",
-            "--length-windows 3: does nothing without --evaluate-lengths");
     refused("what bytes cannot lack", "--tokenizer bytes --replace", "--replace: does nothing with bytes");
     refused("a seed of no draw", "--evaluate runs/t --data other.txt --seed 5",
             "--seed 5: does nothing with --evaluate runs/t");
@@ -948,8 +946,9 @@ class OtherPrograms : ProgramChecks {
     test_.check("a file where a folder is made",
                 shell.script(": > plain; " + convert + "runs/h --to hf --save plain --force")
                     .prints("plain: is a file; expected a folder"));
-    test_.check("a folder that cannot be made", shell.script(convert + "runs/h --to hf --save plain/x")
-                                                    .prints("plain/x: cannot write: Not a directory"));
+    test_.check(
+        "a folder that cannot be made",
+        shell.script(convert + "runs/h --to hf --save plain/x").prints("plain/x: cannot write: Not a directory"));
     expect_script(shell, "the folder that one is in", convert + "runs/h --to hf --save hf; cd hf && " + convert + ".",
                   0, "saved hf.safetensors");
     test_.check("a tokenizer that stays behind",

@@ -349,10 +349,6 @@ class RunsTest : ProgramChecks {
           "--test-to 45", 2, "--test-from 51, --test-to 45: expected them in rising order");
     again("train_regular", "--task D_2" + REGULAR, "--parity-probability 10", 2,
           "--parity-probability: only for --task parity_check, not for D_2");
-    const Shell text(program("train_text"));
-    text.run("--name a --steps 1" + TEXT);
-    expect(text, "windows of no lengths", "--resume --name a --length-windows 7", 2,
-           "--length-windows 7: does nothing without --evaluate-lengths");
   }
 
   // Before the first one learns it shows that the last one's weights would not fit.

@@ -84,10 +84,7 @@ void Session::open_text() {
 void Session::prepare() {
   if (!settings.resume) open_text();
   run.emplace(settings, options, "text");
-  if (settings.resume) {
-    check_lengths();
-    open_text();
-  }
+  if (settings.resume) open_text();
   if (text_settings.longest_length() > 0)
     last_token(text_settings.longest_length());  // throws before the training if the text is too short
   RunExtras extras;

@@ -89,18 +89,9 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   ModelOptions::refuse_beside_init(options);
   options.set_defaults(PRESETS.at("small"));  // what --help shows
   options.parse(words);
-  if (!settings.resume) {
-    text_settings.source.check(options);
-    check_lengths();
-  }
+  if (!settings.resume) text_settings.source.check(options);
   options.only_beside("evaluate",
                       {"data", "format", "replace", "context", "batch", "eval-samples", "device", "threads", "quiet"});
-}
-
-void TextRunSettings::check_lengths() const {
-  if (options.given("length-windows") && text_settings.lengths.empty())
-    throw UsageError("--length-windows " + options.value("length-windows") +
-                     ": does nothing without --evaluate-lengths");
 }
 
 void TextRunSettings::apply_preset() {

@@ -41,10 +41,6 @@ struct TextRunSettings {
   // Trained as in that paper's appendix B: a warm-up of a tenth of the steps, a weight decay of 0.1.
   bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
 
-  // Throws UsageError if --length-windows is given without lengths. On --resume the lengths are known only after
-  // restore().
-  void check_lengths() const;
-
  private:
   void parse(const std::vector<std::string>& words);
   void adopt_model();

@@ -74,24 +74,16 @@ int as_many_as(int batch, double longer) { return std::max(1, static_cast<int>(b
 // Rank r takes the batches r, r + R, ….
 std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step, int samples, int at_once,
                                                   Progress* progress) {
-  constexpr size_t QUEUED = 64;  // batches that are queued on the device before results are read
   const int64_t stride = int64_t(ranks_->count()) * at_once;
-  std::vector<Batch> batches;
   std::vector<Sums> sums;
-  const auto collect_all = [&](int64_t end) {
-    for (size_t slot = 0; slot < batches.size(); ++slot) sums.push_back(collect(task, batches[slot], slot));
-    batches.clear();
-    if (progress) progress->show(std::min<int64_t>(samples, end), "");
-  };
-  for (int64_t begin = int64_t(ranks_->rank()) * at_once; begin < samples; begin += stride) {
-    if (interrupted()) return sums;
+  for (int64_t begin = int64_t(ranks_->rank()) * at_once; begin < samples && !interrupted(); begin += stride) {
     const int begins = static_cast<int>(begin);
-    batches.push_back(task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), begins,
-                                 std::min(at_once, samples - begins)));
-    forward_loss(batches.back(), batches.size() - 1);
-    if (batches.size() == QUEUED) collect_all(begin + stride);
+    const Batch batch = task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), begins,
+                                   std::min(at_once, samples - begins));
+    forward_loss(batch, 0);
+    sums.push_back(collect(task, batch, 0));
+    if (progress) progress->show(std::min<int64_t>(samples, begin + stride), "");
   }
-  collect_all(samples);
   return sums;
 }
 
