@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* COPY =
     "train_copy --length 4 --width 8 --layers 1 --batch 4 --eval-samples 8 --threads 1 --save-every 2 --name a ";
-// Whose last rename failed has no previous checkpoint; afterwards nothing is left to save once more.
+// A disturbed run may lack the previous checkpoint.
 constexpr const char* RUN =
     "tail -n 1 out; cut -d, -f1-4 runs/a/log.csv; ls -A runs/a | if [ $STATUS = 0 ]; then cat; else grep -v previous; "
     "fi";

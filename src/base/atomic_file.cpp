@@ -82,8 +82,7 @@ namespace {
 constexpr const char* TEMPORARY_PREFIX = ".petroglyph-";
 
 // An unused name for a temporary file in the folder of `path`. It has this process's number; an earlier process with
-// the same number, or one on another machine, may have left files. The destructor removes the file, unless it was
-// renamed.
+// the same number, or one on another machine, may have left files. The destructor removes the file.
 struct Temporary {
   std::string path;
 
@@ -100,22 +99,23 @@ struct Temporary {
 // Keeps the file `path`, if there is one, under another name too, in place of what has that name. Where the file system
 // has no second names (hard links): a copy.
 void keep_as(const std::string& path, const std::string& other) {
+  if (!is_there(path)) return;
   unlink(other.c_str());
-  if (link(path.c_str(), other.c_str()) == 0 || errno == ENOENT) return;
-  std::filesystem::copy_file(path, other);
+  if (link(path.c_str(), other.c_str()) != 0) std::filesystem::copy_file(path, other);
 }
 
 }  // namespace
 
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
                            const std::string& previous) {
-  const Temporary temporary(path);
+  Temporary temporary(path);
   OutputFile file(temporary.path, OutputFile::Mode::New, path);
   writer(file);
   file.flush_to_disk();
   file.close();
   if (!previous.empty()) keep_as(path, previous);
   if (std::rename(temporary.path.c_str(), path.c_str()) != 0) fail(path, errno);
+  temporary.path.clear();
   flush_folder(path);
 }
 
