@@ -34,26 +34,6 @@ std::vector<double> moving_average(const std::vector<double>& values) {
 
 }  // namespace
 
-Panel& Panel::x(const std::string& label) {
-  x_.label = label;
-  return *this;
-}
-
-Panel& Panel::y(const std::string& label) {
-  y_.label = label;
-  return *this;
-}
-
-Panel& Panel::log_x() {
-  x_.logarithmic = true;
-  return *this;
-}
-
-Panel& Panel::log_y() {
-  y_.logarithmic = true;
-  return *this;
-}
-
 void Panel::Axis::fix(double from, double to) {
   if (!(from < to) || !std::isfinite(from) || !std::isfinite(to)) {
     throw Error("figure: an axis cannot span " + number_text(from, 9) + " to " + number_text(to, 9));
@@ -61,31 +41,6 @@ void Panel::Axis::fix(double from, double to) {
   fixed = true;
   low = from;
   high = to;
-}
-
-Panel& Panel::y_range(double low, double high) {
-  y_.fix(low, high);
-  return *this;
-}
-
-Panel& Panel::equal_axes() {
-  equal_axes_ = true;
-  return *this;
-}
-
-Panel& Panel::color_range(double low, double high) {
-  color_.fix(low, high);
-  return *this;
-}
-
-Panel& Panel::x_names(const std::vector<std::string>& names) {
-  x_.names = names;
-  return *this;
-}
-
-Panel& Panel::y_names(const std::vector<std::string>& names) {
-  y_.names = names;
-  return *this;
 }
 
 Panel& Panel::line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys,
@@ -112,11 +67,6 @@ Panel& Panel::noisy_line(const std::string& name, const std::vector<double>& xs,
   return line(name, xs, average, style);
 }
 
-Panel& Panel::level(const std::string& name, double y) {
-  levels_.push_back({name, y});
-  return *this;
-}
-
 Panel& Panel::heatmap(size_t rows, size_t columns, const std::vector<double>& values, const std::string& label,
                       ColorMap map) {
   if (rows == 0 || columns == 0 || values.size() != rows * columns) {
@@ -128,28 +78,10 @@ Panel& Panel::heatmap(size_t rows, size_t columns, const std::vector<double>& va
   return *this;
 }
 
-Figure::Figure(std::string title) : title_(std::move(title)) {}
-
 Panel& Figure::panel(const std::string& title) {
   panels_.emplace_back();
   panels_.back().title_ = title;
   return panels_.back();
-}
-
-Figure& Figure::columns(int count) {
-  columns_ = std::max(1, count);
-  return *this;
-}
-
-Figure& Figure::panel_size(double width, double height) {
-  width_ = width;
-  height_ = height;
-  return *this;
-}
-
-Figure& Figure::caption(const std::string& words) {
-  caption_ = words;
-  return *this;
 }
 
 }  // namespace petroglyph

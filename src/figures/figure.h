@@ -11,10 +11,12 @@
 // that the picture can show. The legend is beside the panel.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace petroglyph {
@@ -35,17 +37,41 @@ int color_at(ColorMap map, double part);
 
 class Panel {
  public:
-  Panel& x(const std::string& label);
-  Panel& y(const std::string& label);
-  Panel& log_x();
-  Panel& log_y();
+  Panel& x(const std::string& label) {
+    x_.label = label;
+    return *this;
+  }
+  Panel& y(const std::string& label) {
+    y_.label = label;
+    return *this;
+  }
+  Panel& log_x() {
+    x_.logarithmic = true;
+    return *this;
+  }
+  Panel& log_y() {
+    y_.logarithmic = true;
+    return *this;
+  }
   // By default, the axis spans the data.
-  Panel& y_range(double low, double high);
+  Panel& y_range(double low, double high) {
+    y_.fix(low, high);
+    return *this;
+  }
   // A unit has the same length on both axes, as for points in a plane.
-  Panel& equal_axes();
+  Panel& equal_axes() {
+    equal_axes_ = true;
+    return *this;
+  }
   // Names for the values 0, 1, 2, … (the columns and rows of a heat map).
-  Panel& x_names(const std::vector<std::string>& names);
-  Panel& y_names(const std::vector<std::string>& names);
+  Panel& x_names(const std::vector<std::string>& names) {
+    x_.names = names;
+    return *this;
+  }
+  Panel& y_names(const std::vector<std::string>& names) {
+    y_.names = names;
+    return *this;
+  }
 
   // A curve through the points in the given order. A curve with an empty name is not in the legend.
   Panel& line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys,
@@ -53,14 +79,20 @@ class Panel {
   // The same for noisy values: the values themselves in a faint colour, and their moving average on top.
   Panel& noisy_line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys);
   // A horizontal grey line across the panel, for example at chance level.
-  Panel& level(const std::string& name, double y);
+  Panel& level(const std::string& name, double y) {
+    levels_.push_back({name, y});
+    return *this;
+  }
 
   // `values` row by row, row 0 at the top, with a colour bar labelled `label`. NaN cells are grey.
   Panel& heatmap(size_t rows, size_t columns, const std::vector<double>& values, const std::string& label,
                  ColorMap map = ColorMap::Sequential);
   // The values at the ends of the colour bar. By default they are the range of the data, symmetric about zero for a
   // diverging map.
-  Panel& color_range(double low, double high);
+  Panel& color_range(double low, double high) {
+    color_.fix(low, high);
+    return *this;
+  }
 
  private:
   friend class Figure;
@@ -102,12 +134,25 @@ class Panel {
 
 class Figure {
  public:
-  explicit Figure(std::string title);
+  explicit Figure(std::string title) : title_(std::move(title)) {}
   // Adds a panel; panels are laid out row by row. The reference remains valid.
   Panel& panel(const std::string& title = "");
-  Figure& columns(int count);                       // panels in a row; default: at most 3, depending on their number
-  Figure& panel_size(double width, double height);  // pixels of the area inside the axes
-  Figure& caption(const std::string& words);        // a small line below the panels: the run, its settings
+  // Panels in a row; default: at most 3, depending on their number
+  Figure& columns(int count) {
+    columns_ = std::max(1, count);
+    return *this;
+  }
+  // Pixels of the area inside the axes
+  Figure& panel_size(double width, double height) {
+    width_ = width;
+    height_ = height;
+    return *this;
+  }
+  // A small line below the panels: the run, its settings.
+  Figure& caption(const std::string& words) {
+    caption_ = words;
+    return *this;
+  }
 
   std::string svg() const;
   void save(const std::string& path) const;
