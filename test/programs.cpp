@@ -1293,7 +1293,7 @@ class OtherPrograms : ProgramChecks {
            "this run's cosine schedule was laid out over");
     expect(shell, "an option of another study", "--what context --budgets 1e9", 2,
            "--budgets 1e9: does nothing with --what context");
-    expect(shell, "two widths", "--widths 4,8 --context 4", 2, "expected three widths or more");
+    expect(shell, "two widths", "--widths 4,8 --context 4", 2, "--widths: 2 of them, expected three or more");
     expect(shell, "no such model", "--models gru", 2, "\"gru\": expected mlp_lm or transformer");
     expect(shell, "heads", "--models transformer --widths 12,16,20 --heads 2", 2,
            "--heads 2: a model's 3 channels (--embedding) are no multiple of it");

@@ -15,7 +15,7 @@ namespace petroglyph {
 namespace {
 
 struct HeatMapSettings : InspectionSettings {
-  std::string test, format = "auto";
+  std::string test;
   std::vector<int> layers;
   int images = 12;
 
@@ -23,7 +23,6 @@ struct HeatMapSettings : InspectionSettings {
     InspectionSettings::declare(options, "a .safetensors file of train_image or convert, or a run's folder");
     options.add("test", &test, "images, with commas between files; default: the test images of the run")
         .placeholder("FILES");
-    options.add("format", &format, {"auto", "cifar10", "cifar100"}, "of the files");
     options.add("images", &images, 1, 1000, "how many are shown");
     options.add("layers", &layers, 1, 1 << 10, "whose maps are shown; default: four of them, evenly up to the last");
   }
@@ -37,8 +36,6 @@ struct Pictures {
 // The images that the run was tested on, unless other files are given.
 Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const bool other = !settings.test.empty();
-  if (!other && settings.format != "auto")
-    throw UsageError("--format " + settings.format + ": only with --test; the run's images have their own format");
   if (!other && !run.find("test")) throw UsageError("--test: expected images, because this model comes without any");
   const std::string test = other ? settings.test : run.at("test").string();
   Pictures pictures;
@@ -51,7 +48,7 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
     for (int i = 0; i < settings.images; ++i) pictures.list.push_back(shapes.picture(seed, stream_of("test"), 0, i));
     return pictures;
   }
-  const ImageFiles files(image_paths("test", test), other ? settings.format : run.at("format").string());
+  const ImageFiles files(image_paths("test", test), other ? "auto" : run.at("format").string());
   pictures.class_names = files.class_names();
   for (int64_t i = 0; i < settings.images && i < files.size(); ++i) pictures.list.push_back(files.picture(i));
   return pictures;

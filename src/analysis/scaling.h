@@ -40,13 +40,12 @@ class ScalingPlan {
 
  private:
   Json config(const std::string& model, int context, int layers, int width, int hidden) const;
-  const Task& task(int context, Targets targets);
   void plan(const std::string& model);
-  void add(StudyRun run, const std::string& key, int context, Targets targets);
+  void add(StudyRun run, const std::string& key, int setting, int context);
 
   const ScalingSettings& settings_;
   OpenText text_;
-  std::map<std::pair<int, Targets>, std::unique_ptr<LanguageModeling>> tasks_;
+  std::map<int, std::unique_ptr<LanguageModeling>> tasks_;  // by context
   ParameterCounter counter_;
   std::vector<StudyRun> runs_;
 };

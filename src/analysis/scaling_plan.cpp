@@ -92,16 +92,20 @@ void check(const ScalingSettings& settings) {
       throw UsageError("--models " + settings.models + ": \"" + model + "\": expected " + join(known, " or "));
   const size_t widths = settings.widths.size();
   if ((settings.what == "compute" && widths < 3) || (settings.what == "context" && widths != 1))
-    throw UsageError(
-        text("--widths: %zu of them, expected three widths or more, a parabola's points, with --what "
-             "context one",
-             widths));
+    throw UsageError(text("--widths: %zu of them, expected ", widths) +
+                     (settings.what == "context" ? "one" : "three or more, the points of a parabola"));
 }
 
 // The width of these models does not come from --width.
 void check_heads(int heads, int width) {
   if (width % heads != 0)
     throw UsageError(text("--heads %d: a model's %d channels (--embedding) are no multiple of it", heads, width));
+}
+
+template <class F>
+void for_each_pair(const std::vector<double>& outer, const std::vector<int>& inner, F f) {
+  for (const double x : outer)
+    for (const int y : inner) f(x, y);
 }
 
 }  // namespace
@@ -143,29 +147,27 @@ Json ScalingPlan::config(const std::string& model, int context, int layers, int 
   return m.config(text_.tokenizer->vocab(), context);
 }
 
-const Task& ScalingPlan::task(int context, Targets targets) {
-  std::unique_ptr<LanguageModeling>& task = tasks_[{context, targets}];
+// Completes a run whose config[key] is its setting. If it has a budget, its number of tokens follows from it.
+void ScalingPlan::add(StudyRun run, const std::string& key, int setting, int context) {
+  const bool all = settings_.what == "dct";  // targets; else the last of each window
+  std::unique_ptr<LanguageModeling>& task = tasks_[context];
   if (!task)
     task = std::make_unique<LanguageModeling>(text_.training, settings_.text.name(), text_.validation,
                                               settings_.text.validation_name(), context, settings_.run.samples_a_step(),
-                                              targets);
-  return *task;
-}
-
-// Adds a run whose config[key] is its setting and counts its parameters. If its number of tokens is 0, it follows from
-// the budget.
-void ScalingPlan::add(StudyRun run, const std::string& key, int context, Targets targets) {
-  run.task = &task(context, targets);
-  run.parameters = counter_.count(run.model, run.config, key, static_cast<int64_t>(run.setting));
-  if (run.tokens == 0) run.tokens = run.budget / (6 * static_cast<double>(run.parameters));
-  const double a_step = static_cast<double>(settings_.run.samples_a_step()) * (targets == Targets::ALL ? context : 1);
+                                              all ? Targets::ALL : Targets::LAST);
+  run.name = run.model + "-" + run.name;
+  run.task = task.get();
+  run.setting = setting;
+  run.parameters = counter_.count(run.model, run.config, key, setting);
+  if (run.budget > 0) run.tokens = run.budget / (6 * static_cast<double>(run.parameters));
+  const double a_step = static_cast<double>(settings_.run.samples_a_step()) * (all ? context : 1);
   const double steps = std::round(run.tokens / a_step);
   constexpr double MOST = 2147483647;
   if (steps < 1 || steps > MOST)
     throw UsageError(
         text("%s: %.3g tokens are %.3g steps, expected at least one and at most %.0f: other --budgets, "
              "--tokens or --batch",
-             run.name.c_str(), run.tokens, steps, MOST));
+             run.name.c_str(), run.tokens, run.tokens / a_step, MOST));
   run.steps = static_cast<int64_t>(steps);
   run.tokens = steps * a_step;
   for (const StudyRun& other : runs_)
@@ -174,39 +176,34 @@ void ScalingPlan::add(StudyRun run, const std::string& key, int context, Targets
 }
 
 void ScalingPlan::plan(const std::string& model) {
-  const auto run_of = [&](const std::string& name, const Json& config, int setting, double tokens, double budget) {
-    StudyRun run;
-    run.name = model + "-" + name;
-    run.model = model;
-    run.config = config;
-    run.setting = setting;
-    run.tokens = tokens;
-    run.budget = budget;
-    return run;
-  };
-  const auto D = [](double tokens) { return "-D" + short_number(tokens); };
   const ScalingSettings& s = settings_;
+  StudyRun run;
+  run.model = model;
   constexpr int BLOCKS = 2;
   const auto shallow = [&](int context, int width) {
     return config(model, context, BLOCKS, s.embedding > 0 ? s.embedding : std::max(1, width / 4), width);
   };
-  if (s.what == "compute")
-    for (const double budget : s.budgets)
-      for (const int width : s.widths)
-        add(run_of("C" + short_number(budget) + text("-w%d", width), shallow(s.context, width), width, 0, budget),
-            model == "mlp_lm" ? "width" : "hidden", s.context, Targets::LAST);
-  if (s.what == "context")
-    for (const double tokens : s.tokens)
-      for (const int context : s.contexts)
-        add(run_of(text("w%d-T%d", s.widths[0], context) + D(tokens), shallow(context, s.widths[0]), context, tokens,
-                   0),
-            "context", context, Targets::LAST);
-  if (s.what == "dct")
-    for (const double tokens : s.tokens)
-      for (const int depth : model == "transformer" ? s.transformer_depths : s.depths)
-        add(run_of(text("L%d", depth) + D(tokens), config(model, s.context, depth, s.embedding, 4 * s.embedding), depth,
-                   tokens, 0),
-            "layers", s.context, Targets::ALL);
+  const auto plan_budget = [&](double budget, int width) {
+    run.name = "C" + short_number(budget) + text("-w%d", width);
+    run.budget = budget;
+    run.config = shallow(s.context, width);
+    add(run, model == "mlp_lm" ? "width" : "hidden", width, s.context);
+  };
+  const auto plan_context = [&](double tokens, int context) {
+    run.name = text("w%d-T%d-D", s.widths[0], context) + short_number(tokens);
+    run.tokens = tokens;
+    run.config = shallow(context, s.widths[0]);
+    add(run, "context", context, context);
+  };
+  const auto plan_depth = [&](double tokens, int depth) {
+    run.name = text("L%d-D", depth) + short_number(tokens);
+    run.tokens = tokens;
+    run.config = config(model, s.context, depth, s.embedding, 4 * s.embedding);
+    add(run, "layers", depth, s.context);
+  };
+  if (s.what == "compute") for_each_pair(s.budgets, s.widths, plan_budget);
+  if (s.what == "context") for_each_pair(s.tokens, s.contexts, plan_context);
+  if (s.what == "dct") for_each_pair(s.tokens, model == "transformer" ? s.transformer_depths : s.depths, plan_depth);
 }
 
 void ScalingPlan::print_summary(const std::string& folder) const {
