@@ -31,11 +31,11 @@ constexpr std::pair<const char*, std::string RunState::*> OPTIONAL[] = {{"log", 
 
 // Throws unless the file has a tensor of that name and of the parameter's shape.
 void check(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
-  if (!file.find(name)) throw OtherModel(file.path() + ": has no tensor " + name + ", which this model wants");
+  if (!file.find(name)) throw Error(file.path() + ": has no tensor " + name + ", which this model wants");
   const Shape& shape = file.entry(name).shape;
   if (shape != parameter.shape)
-    throw OtherModel(file.path() + ": tensor " + name + " has shape " + shape_text(shape) + ", this model wants " +
-                     shape_text(parameter.shape));
+    throw Error(file.path() + ": tensor " + name + " has shape " + shape_text(shape) + ", this model wants " +
+                shape_text(parameter.shape));
 }
 
 // Refuses NaN here: a ReLU makes 0 of it, and no later loss would show it. first: index of the first value in its

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "base/safetensors.h"
 #include "models/model.h"
@@ -31,11 +30,6 @@ struct RunState {
   std::string samples = {};         // checksum of some training and evaluation samples; empty: not known
   std::string evaluated_loss = {};  // of these weights, in the log's digits; empty: not known
   std::string begun_on = {};        // mark_of_here() of the user and the machine that trained it; empty: not known
-};
-
-// A file whose tensors are not those of the model.
-struct OtherModel : Error {
-  using Error::Error;
 };
 
 // The checkpoint in a run's folder; a file's path as it is. Throws Error, which lists the runs, for a folder of several

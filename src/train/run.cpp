@@ -276,14 +276,7 @@ void Run::read_parameters() {
 
 void Run::read_initial() {
   const SafetensorsFile file(checkpoint_path(settings_.init));
-  const RunState before = is_checkpoint(file) ? read_run_state(file) : RunState();
-  bool new_head = false;
-  try {
-    new_head = load_parameters(file, *model_, *ops_, extras_.new_head);
-  } catch (const OtherModel& error) {
-    throw Error(error.what() + (is_checkpoint(file) ? "; its model is " + before.model + " " + before.config.text()
-                                                    : "; no checkpoint of ours; " + called("convert") + " makes one"));
-  }
+  const bool new_head = load_parameters(file, *model_, *ops_, extras_.new_head);
   if (new_head && !settings_.quiet)
     print("%s is for other classes: the readout is newly initialized\n", settings_.init.c_str());
 }
