@@ -19,8 +19,8 @@ std::vector<double> heat_map(Model& model, size_t block, int sample);
 // second of the four is the papers' 6th.
 std::vector<size_t> blocks_to_show(int layers);
 
-// An SVG file: the pictures with their true class and the model's prediction, beside their maps in some blocks. Each map
-// ranges from its lowest value (dark) to its highest (bright). If model_classes is empty, predictions are left out,
+// An SVG file: the pictures with their true class and the model's prediction, beside their maps in some blocks. Each
+// map ranges from its lowest value (dark) to its highest (bright). If model_classes is empty, predictions are left out,
 // because the model was trained on other classes.
 std::string heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& picture_classes,
                            const std::vector<std::string>& model_classes, const std::vector<Picture>& pictures,
