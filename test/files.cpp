@@ -1191,12 +1191,7 @@ void progress(Test& test) {
   const auto shows = [&](bool quiet, auto use) {
     std::FILE* stream = std::fopen(path.c_str(), "wb");
     {
-      Progress::Settings settings;
-      settings.quiet = quiet;
-      settings.stream = stream;
-      settings.wait = wait;
-      settings.clock = [&] { return now; };
-      Progress progress(0, 2000, settings);
+      Progress progress(0, 2000, {quiet, "step", wait, false, stream, [&] { return now; }});
       use(progress);
     }
     std::fclose(stream);

@@ -118,9 +118,8 @@ int inspect_counts(const std::vector<std::string>& words) {
   if (text.validation->size() == 0) throw Error(source.validation_name() + ": empty, expected tokens");
   if (settings.most > 0 && settings.most < text.training->size())
     text.training = std::make_unique<CorpusPart>(std::move(text.training), 0, settings.most);
-  Progress::Settings shown = after_a_while(false, "token");
-  shown.stream = stderr;  // the table is printed to the standard output
-  Progress progress(0, text.training->size() + text.validation->size(), shown);
+  // The table is printed to the standard output.
+  Progress progress(0, text.training->size() + text.validation->size(), {false, "token", MOSTLY_SHORT, false, stderr});
   const std::vector<int64_t> places =
       places_asked(*text.validation, source.validation_name(), settings.after, settings.windows);
   const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress, places);

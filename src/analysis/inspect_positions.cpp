@@ -163,9 +163,8 @@ double Positions::learn(Model& model) {
   Trainer trainer(model, *task_, optimizer, *ops_, settings_.seed, BATCH, 1);
   Schedule schedule;
   schedule.peak = 2e-3;
-  Progress::Settings shown;
-  shown.stream = stderr;  // the table is printed to the standard output
-  Progress progress(0, settings_.steps, shown);
+  // The table is printed to the standard output.
+  Progress progress(0, settings_.steps, {false, "step", 0, false, stderr});
   for (int step = 0; step < settings_.steps; ++step) {
     const Measures measures = trainer.step(step, schedule.at(step));
     if (step + 1 < settings_.steps && progress.due(step + 1)) progress.show(step + 1, text("loss %.3f", measures.loss));

@@ -65,10 +65,7 @@ class TestOfLengths {
 
  private:
   void begin(int64_t total, const char* unit) {
-    Progress::Settings shown;
-    shown.quiet = session_.settings.quiet;
-    shown.unit = unit;
-    progress_.emplace(0, total, shown);
+    progress_.emplace(0, total, Progress::Settings{session_.settings.quiet, unit});
   }
   void add(double from, double to, double accuracy) {
     result_.from.push_back(from);

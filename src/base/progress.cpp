@@ -24,14 +24,6 @@ Progress::Progress(int64_t first, int64_t total, Settings settings)
   start_ = time_ = settings_.clock();
 }
 
-Progress::Settings after_a_while(bool quiet, const std::string& unit) {
-  Progress::Settings settings;
-  settings.quiet = quiet;
-  settings.unit = unit;
-  settings.wait = 3;
-  return settings;
-}
-
 bool Progress::due(int64_t step) const {
   if (settings_.quiet) return false;
   if (!shown_ && settings_.clock() - start_ < settings_.wait) return false;

@@ -17,10 +17,10 @@ class Progress {
   struct Settings {
     bool quiet = false;  // nothing at all
     std::string unit = "step";
-    bool may_end_early = false;  // then the ETA is one "at most"
     double wait = 0;             // seconds before the first line; shorter work shows nothing
+    bool may_end_early = false;  // then the ETA is one "at most"
     std::FILE* stream = stdout;
-    std::function<double()> clock;  // seconds from any moment; empty for the real one
+    std::function<double()> clock = {};  // seconds from any moment; empty for the real one
   };
 
   // A run that has done `first` of `total` steps already. A total of 0 means unknown: no ETA.
@@ -44,7 +44,6 @@ class Progress {
   double rate_ = 0;
 };
 
-// For work that is mostly short: nothing is shown in its first seconds.
-Progress::Settings after_a_while(bool quiet, const std::string& unit);
+constexpr double MOSTLY_SHORT = 3;  // the wait of work that is mostly short
 
 }  // namespace petroglyph

@@ -180,7 +180,7 @@ Figure lengths_figure(const LengthTable& table) {
 }
 
 std::vector<double> at_lengths(const std::vector<int>& lengths, bool quiet, const std::function<double(int)>& measure) {
-  Progress progress(0, static_cast<int64_t>(lengths.size()), after_a_while(quiet, "length"));
+  Progress progress(0, static_cast<int64_t>(lengths.size()), {quiet, "length", MOSTLY_SHORT});
   std::vector<double> values;
   for (const int length : lengths) {
     values.push_back(measure(length));

@@ -303,11 +303,9 @@ bool Run::train() {
 void Run::train_and_save() {
   claim_folder();
   if (!log_ && ranks_.first()) log_.emplace(CsvLog::create(file("log.csv"), COLUMNS));
-  Progress::Settings shown;
-  shown.quiet = settings_.quiet;
-  shown.may_end_early = settings_.stop_at <= 1;
   announce();
-  Progress progress(state_.step, std::max(state_.step, settings_.all_steps()), shown);
+  Progress progress(state_.step, std::max(state_.step, settings_.all_steps()),
+                    {settings_.quiet, "step", 0, settings_.stop_at <= 1});
   Cadence saving(settings_.save_seconds), drawing(LONGEST_BETWEEN_DRAWINGS);
   start_ = steady_seconds();
   first_step_ = state_.step;
@@ -364,7 +362,7 @@ void Run::append(const Row& row, bool trained) {
 bool Run::evaluate(Row& row) {
   const bool last = state_.step >= settings_.all_steps();  // beyond: resumed with fewer steps than were done
   if (!last && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
-  Progress progress(0, eval_samples(), after_a_while(settings_.quiet || !ranks_.first(), "evaluation sample"));
+  Progress progress(0, eval_samples(), {settings_.quiet || !ranks_.first(), "evaluation sample", MOSTLY_SHORT});
   const std::optional<Measures> measured =
       trainer_->evaluate(*task_, state_.step, eval_samples(), at_once(), &progress);
   stopped_ = !measured;

@@ -53,7 +53,7 @@ Measures measure(const TextRunSettings& given, const Task& task, int samples, Mo
   const RunSettings& settings = given.settings;
   Optimizer unused(model.parameters, ops, {});
   Trainer trainer(model, task, unused, ops, settings.seed, settings.batch, 1);
-  Progress progress(0, samples, after_a_while(settings.quiet, "window"));
+  Progress progress(0, samples, {settings.quiet, "window", MOSTLY_SHORT});
   Measures measures;
   ops.run([&] { measures = trainer.evaluate(task, 0, samples, 0, &progress).value(); });
   if (!std::isfinite(measures.loss))
