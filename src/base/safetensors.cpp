@@ -50,23 +50,18 @@ void absorb_word(Checksum& checksum, const std::string& word) {
   checksum.update(word.data(), word.size());
 }
 
-// Checksum of a header's contents, independent of their order in the file.
-class HeaderChecksum {
- public:
-  explicit HeaderChecksum(const std::map<std::string, std::string>& metadata) {
-    for (const auto& [key, value] : metadata) absorb_word(checksum_, key), absorb_word(checksum_, value);
+// Checksum of a header's contents, independent of their order in the file. Tensors: name → a type and a shape.
+template <class Tensors>
+std::string header_checksum(const std::map<std::string, std::string>& metadata, const Tensors& tensors) {
+  Checksum checksum;
+  for (const auto& [key, value] : metadata) absorb_word(checksum, key), absorb_word(checksum, value);
+  for (const auto& [name, tensor] : tensors) {
+    absorb_word(checksum, name);
+    absorb_word(checksum, tensor.dtype);
+    checksum.update(tensor.shape.data(), tensor.shape.size() * sizeof(int64_t));
   }
-  // In the order of the names.
-  void add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape) {
-    absorb_word(checksum_, name);
-    absorb_word(checksum_, dtype);
-    checksum_.update(shape.data(), shape.size() * sizeof(int64_t));
-  }
-  std::string hex() const { return checksum_.hex(); }
-
- private:
-  Checksum checksum_;
-};
+  return checksum.hex();
+}
 
 }  // namespace
 
@@ -118,10 +113,9 @@ void SafetensorsFile::parse_metadata(const Json& object) {
 void SafetensorsFile::check_header() const {
   if (checksum_of_data_.empty() != checksum_of_header_.empty()) fail("it has one checksum of two: damaged");
   if (checksum_of_header_.empty()) return;
-  HeaderChecksum checksum(metadata_);
-  for (const auto& [name, entry] : entries_) checksum.add(name, entry.dtype, entry.shape);
-  if (checksum.hex() != checksum_of_header_)
-    fail("checksum of the header is " + checksum.hex() + ", the header states " + checksum_of_header_ + ": damaged");
+  const std::string found = header_checksum(metadata_, entries_);
+  if (found != checksum_of_header_)
+    fail("checksum of the header is " + found + ", the header states " + checksum_of_header_ + ": damaged");
 }
 
 void SafetensorsFile::parse_entry(const std::string& name, const Json& object) {
@@ -240,21 +234,16 @@ void SafetensorsWriter::add(const std::string& name, const std::string& dtype, c
                             const void* data) {
   const std::optional<uint64_t> size = bytes_of(shape, dtype);
   if (!size) throw Error("tensor " + name + ": impossible shape " + shape_text(shape) + " of type " + dtype);
-  if (name == METADATA || !names_.insert(name).second) throw Error("tensor " + name + ": this name was used before");
-  tensors_.push_back({name, dtype, shape, data, *size});
+  if (name == METADATA || !tensors_.insert({name, {dtype, shape, data, *size}}).second)
+    throw Error("tensor " + name + ": this name was used before");
+  names_.push_back(name);
 }
 
 // The two checksums, by their keys.
 Json SafetensorsWriter::checksums() const {
-  std::map<std::string, const Tensor*> order;
-  for (const Tensor& tensor : tensors_) order[tensor.name] = &tensor;
   Checksum data;
-  HeaderChecksum header(metadata_);
-  for (const auto& [name, tensor] : order) {
-    header.add(name, tensor->dtype, tensor->shape);
-    data.update(tensor->data, tensor->size);
-  }
-  return Json::object().set(DATA_KEY, data.hex()).set(HEADER_KEY, header.hex());
+  for (const auto& [name, tensor] : tensors_) data.update(tensor.data, tensor.size);
+  return Json::object().set(DATA_KEY, data.hex()).set(HEADER_KEY, header_checksum(metadata_, tensors_));
 }
 
 std::string SafetensorsWriter::header() const {
@@ -264,12 +253,13 @@ std::string SafetensorsWriter::header() const {
   Json header = Json::object();
   header.set(METADATA, metadata);
   uint64_t begin = 0;
-  for (const Tensor& tensor : tensors_) {
+  for (const std::string& name : names_) {
+    const Tensor& tensor = tensors_.at(name);
     Json shape = Json::array(), offsets = Json::array();
     for (int64_t extent : tensor.shape) shape.push(extent);
     offsets.push(begin).push(begin + tensor.size);
     begin += tensor.size;
-    header.set(tensor.name, Json::object().set("dtype", tensor.dtype).set("shape", shape).set("data_offsets", offsets));
+    header.set(name, Json::object().set("dtype", tensor.dtype).set("shape", shape).set("data_offsets", offsets));
   }
   std::string text = header.text();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
@@ -283,7 +273,7 @@ void SafetensorsWriter::save(const std::string& path, const std::string& previou
   const auto write = [&](OutputFile& file) {
     file.write(&length, sizeof length);
     file.write(text);
-    for (const Tensor& tensor : tensors_) file.write(tensor.data, tensor.size);
+    for (const std::string& name : names_) file.write(tensors_.at(name).data, tensors_.at(name).size);
   };
   write_file_atomically(path, write, previous);
 }

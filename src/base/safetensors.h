@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -116,7 +115,7 @@ class SafetensorsWriter {
 
  private:
   struct Tensor {
-    std::string name, dtype;
+    std::string dtype;
     std::vector<int64_t> shape;
     const void* data;
     uint64_t size;  // bytes
@@ -125,8 +124,8 @@ class SafetensorsWriter {
   Json checksums() const;
 
   std::map<std::string, std::string> metadata_;
-  std::set<std::string> names_;
-  std::vector<Tensor> tensors_;
+  std::vector<std::string> names_;  // in the order of the file
+  std::map<std::string, Tensor> tensors_;
 };
 
 }  // namespace petroglyph
