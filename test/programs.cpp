@@ -949,7 +949,7 @@ class OtherPrograms : ProgramChecks {
     test_.check(
         "a folder that cannot be made",
         shell.script(convert + "runs/h --to hf --save plain/x").prints("plain/x: cannot write: Not a directory"));
-    expect_script(shell, "the folder that one is in", convert + "runs/h --to hf --save hf; cd hf && " + convert + ".",
+    expect_script(shell, "the folder that one is in", convert + "runs/h --to hf --save hf/; cd hf && " + convert + ".",
                   0, "saved hf.safetensors");
     test_.check("a tokenizer that stays behind",
                 shell.script(convert + "runs/h --to hf --save hf-2").prints("note: the tokenizer, ascii, is left out"));

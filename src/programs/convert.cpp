@@ -88,6 +88,7 @@ void from_checkpoint(ConvertSettings& settings) {
     throw UsageError("--tokenizer: with --to " + settings.to + " does nothing: the checkpoint's tokenizer is written");
   const bool folder = settings.to == "hf";
   if (settings.save.empty()) settings.save = name_of(settings.from) + (folder ? "-hf" : ".bin");
+  while (folder && settings.save.size() > 1 && settings.save.back() == '/') settings.save.pop_back();  // "tuned/"
   const std::string checkpoint = checkpoint_path(settings.from);
   folder ? check_hugging_face(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
   const std::string& word = settings.precision;
