@@ -199,6 +199,14 @@ void merging(Test& test) {
     }
   }
   test.check("what the definition gives, for any list of merges", same);
+  // Every pair of letters is a token: a piece of many kinds of pairs, minutes if all of it were looked through for each.
+  std::string words, piece;
+  for (char first = 'a'; first <= 'z'; ++first)
+    for (char second = 'a'; second <= 'z'; ++second)
+      words += std::string("\n") + first + second + "\n" + first + second;
+  const auto pairs = train_byte_pairs({words}, 800);
+  for (int i = 0; i < 1000000; ++i) piece += static_cast<char>('a' + dice.below(26));
+  test.check("a piece of a million letters", pairs->decode(encode(*pairs, piece)) == piece);
 }
 
 // The definition, word for word: the first place where a word begins, and of these words the longest; then what is

@@ -1,6 +1,7 @@
 #include "tokenizers/byte_pairs.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -258,22 +259,39 @@ uint32_t BytePairTokenizer::rank(int32_t left, int32_t right) const {
   return found == ranks_.end() ? NONE : found->second;
 }
 
+// The places where a pair can be merged wait under the index of its merge, so that the time is nearly linear also in the
+// bytes of a piece without an end of a word. A place whose pair has changed is passed over: tokens only become longer.
 void BytePairTokenizer::merge(std::string_view piece, std::vector<int32_t>& out) const {
-  const size_t begin = out.size();
-  for (const char byte : piece) out.push_back(byte_tokens_[static_cast<unsigned char>(byte)]);
-  for (;;) {
-    uint32_t best = NONE;
-    for (size_t i = begin; i + 1 < out.size(); ++i) best = std::min(best, rank(out[i], out[i + 1]));
-    if (best == NONE) return;
-    const Merge& merge = merges_[best];
-    size_t end = begin;
-    for (size_t i = begin; i < out.size(); ++i) {
-      const bool here = i + 1 < out.size() && out[i] == merge.left && out[i + 1] == merge.right;
-      out[end++] = here ? merge.result : out[i];
-      i += here;
-    }
-    out.resize(end);
+  const size_t count = piece.size();
+  std::vector<int32_t> tokens(count);
+  std::vector<size_t> before(count), next(count);
+  std::map<uint32_t, std::vector<size_t>> places;
+  const auto wait = [&](size_t at) {
+    if (next[at] == count) return;
+    if (const uint32_t index = rank(tokens[at], tokens[next[at]]); index != NONE) places[index].push_back(at);
+  };
+  for (size_t i = 0; i < count; ++i) tokens[i] = byte_tokens_[static_cast<unsigned char>(piece[i])];
+  for (size_t i = 0; i < count; ++i) {
+    before[i] = i - 1;
+    next[i] = i + 1;
+    wait(i);
   }
+  while (!places.empty()) {
+    auto first = places.extract(places.begin());
+    const Merge& merge = merges_[first.key()];
+    std::sort(first.mapped().begin(), first.mapped().end());
+    for (const size_t at : first.mapped()) {
+      const size_t other = next[at];
+      if (tokens[at] != merge.left || other == count || tokens[other] != merge.right) continue;
+      tokens[at] = merge.result;
+      tokens[other] = -1;  // no token of any merge
+      next[at] = next[other];
+      if (next[at] < count) before[next[at]] = at;
+      wait(at);
+      if (at > 0) wait(before[at]);
+    }
+  }
+  for (size_t i = 0; i < count; i = next[i]) out.push_back(tokens[i]);
 }
 
 std::string BytePairTokenizer::special_in(std::string_view text) const {
