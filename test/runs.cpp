@@ -599,11 +599,12 @@ class RunsTest : ProgramChecks {
     expect(shell, "beyond a cosine schedule", "--resume --name a --steps 6", 1,
            "this run's cosine schedule was laid out over 4 steps; to train longer: --resume --name a --extend N");
     expect(shell, "a finished run", "--resume --name a", 0, "To train longer: --resume --name a --extend N");
-    expect(shell, "extended", "--resume --name a --extend 2", 0, "Finished at step 6.");
+    expect(shell, "extended", "--resume --name a --extend 2 --sample-length 4", 0, "Finished at step 6.");
     const std::string page = read_bytes(shell.file("runs/a/index.html"));
     const auto has = [&](const char* words) { return page.find(words) != std::string::npos; };
     test_.check("its page has the options that its model uses", has("--heads") && !has("--state") && !has("--conv"),
                 page);
+    test_.check("and the last sample", has("<h2>Sample</h2>\n<pre>"), page);
     const Shell copy(program("train_copy"));
     copy.run("--compare rnn,mamba --name c --steps 2 --width 8 --length 4 --batch 4 --eval-samples 8 --threads 1");
     test_.check("the page of a comparison has its figure",
