@@ -281,16 +281,12 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at) {
   if (head == "--help" || word == "-h") print_and_stop(help());
   if (head == "--version") print_and_stop(version() + "\n");
   Option* option = find(name);
-  if (option == nullptr && starts_with(name, "no-")) {
-    option = find(name.substr(3));
-    if (option == nullptr || !option->is_switch_) refuse_unknown(head);
-    if (attached) throw UsageError(word + ": " + head + " takes no value");
-    assign(*option, "false", word);
-    return at + 1;
-  }
-  if (option == nullptr) refuse_unknown(head);
+  const bool negated = option == nullptr && starts_with(name, "no-");
+  if (negated) option = find(name.substr(3));
+  if (option == nullptr || (negated && !option->is_switch_)) refuse_unknown(head);
+  if (negated && attached) throw UsageError(word + ": " + head + " takes no value");
   if (option->is_switch_ && !attached) {
-    assign(*option, "true", word);
+    assign(*option, negated ? "false" : "true", word);
     return at + 1;
   }
   if (!attached && (at + 1 == words.size() || starts_with(words[at + 1], "--")))
