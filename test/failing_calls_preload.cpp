@@ -2,7 +2,7 @@
 // process.
 //
 //   FAIL_KIND   memory or calls
-//   FAIL_AT     N, from 1 at the start of main(); 0: none fails, all are counted
+//   FAIL_AT     N, from 1 at the start of the program, before main(); 0: none fails, all are counted
 //   FAIL_STAYS  1: every later one of the kind fails, too
 //   FAIL_LOG    this file gets how many there were, and the name of the one that failed
 //
@@ -50,18 +50,6 @@ Function next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-using Main = int (*)(int, char**, char**);
-Main real_main;
-
-int counted_main(int words, char** word, char** environment) {
-  const char *kind = getenv("FAIL_KIND"), *at = getenv("FAIL_AT"), *more = getenv("FAIL_STAYS");
-  of_memory = kind && strcmp(kind, "memory") == 0;
-  fails_at = at ? atol(at) : 0;
-  stays = more && *more == '1';
-  begun = kind != nullptr;
-  return real_main(words, word, environment);
-}
-
 __attribute__((destructor)) void end() {
   begun = false;
   const char* path = getenv("FAIL_LOG");
@@ -76,12 +64,16 @@ __attribute__((destructor)) void end() {
 
 extern "C" {
 
-// What comes before main() no program can catch.
-int __libc_start_main(Main main, int words, char** word, void (*init)(), void (*fini)(), void (*loader)(),
-                      void* stack) {
-  real_main = main;
-  using Start = int (*)(Main, int, char**, void (*)(), void (*)(), void (*)(), void*);
-  return next<Start>("__libc_start_main")(counted_main, words, word, init, fini, loader, stack);
+// Calls the constructors of the program's static objects, then main().
+int __libc_start_main(int (*main)(int, char**, char**), int words, char** word, void (*init)(), void (*fini)(),
+                      void (*loader)(), void* stack) {
+  const char *kind = getenv("FAIL_KIND"), *at = getenv("FAIL_AT"), *more = getenv("FAIL_STAYS");
+  const auto start = next<decltype(&__libc_start_main)>("__libc_start_main");
+  of_memory = kind && strcmp(kind, "memory") == 0;
+  fails_at = at ? atol(at) : 0;
+  stays = more && *more == '1';
+  begun = kind != nullptr;
+  return start(main, words, word, init, fini, loader, stack);
 }
 
 void* malloc(size_t size) { return fails(true, "malloc") ? nullptr : __libc_malloc(size); }

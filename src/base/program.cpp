@@ -40,6 +40,9 @@ void stop_without_memory() {
   end_at_once(": not enough memory; a smaller batch, context or model needs less\n");
 }
 
+// Before main() and before other static objects are made: they allocate, too.
+__attribute__((constructor(101))) void prepare_for_static_objects() { std::set_new_handler(stop_without_memory); }
+
 }  // namespace
 
 void prepare_process() {
@@ -51,7 +54,6 @@ void prepare_process() {
   std::signal(SIGCHLD, SIG_DFL);  // a parent may have set it to ignored, and then no child could be waited for
   std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, with an error that names the file
   std::signal(SIGBUS, petroglyph_end_of_file);
-  std::set_new_handler(stop_without_memory);
 }
 
 void end_with_parent([[maybe_unused]] int parent) {
