@@ -175,7 +175,7 @@ struct AsyncCopies {
   struct Copy {
     void* to;
     const void* from;
-    size_t bytes, zeros;
+    size_t bytes;
   };
   std::vector<Copy> copies;
   std::vector<size_t> commits;  // the number of copies at each commit
@@ -223,24 +223,7 @@ struct Choice {
   unsigned seed = 1;
 };
 
-Choice order_of_environment() {
-  const char* text = std::getenv("CUDA_ON_HOST_ORDER");
-  const std::string order = text == nullptr || *text == 0 ? "ascending" : text;
-  if (order == "ascending") return {Order::ASCENDING, 1};
-  if (order == "descending") return {Order::DESCENDING, 1};
-  if (order == "random") return {Order::RANDOM, 1};
-  const std::string random = "random:";
-  if (order.compare(0, random.size(), random) == 0) {
-    return {Order::RANDOM, static_cast<unsigned>(std::strtoul(order.c_str() + random.size(), nullptr, 10))};
-  }
-  throw std::runtime_error("CUDA_ON_HOST_ORDER is \"" + order + "\", not ascending, descending or random:SEED");
-}
-
-Choice& choice() {
-  static Choice chosen = order_of_environment();
-  return chosen;
-}
-
+Choice choice;
 Order order_now = Order::ASCENDING;
 uint32_t random_state = 1;
 
@@ -546,13 +529,13 @@ uint3 block_index(uint64_t number, dim3 grid) {
 
 }  // namespace
 
-void set_order(Order order, unsigned seed) { choice() = {order, seed}; }
-Order order() { return choice().order; }
+void set_order(Order order, unsigned seed) { choice = {order, seed}; }
+Order order() { return choice.order; }
 
 void run(const Kernel& kernel) {
   if (block.kernel != nullptr) throw Fault("kernel " + kernel.name + " was launched by kernel " + block.kernel->name);
-  order_now = choice().order;
-  random_state = choice().seed * 2654435761u | 1;
+  order_now = choice.order;
+  random_state = choice.seed * 2654435761u | 1;
   block.kernel = &kernel;
   const std::unique_ptr<Block, void (*)(Block*)> at_end(&block, [](Block* b) { b->kernel = nullptr; });
   ++block.launch;
@@ -614,15 +597,15 @@ void* shared_memory() {
   return block.shared;
 }
 
-void copy_async(void* to, const void* from, size_t bytes, size_t zeros) {
-  const bool good_size = (bytes == 4 || bytes == 8 || bytes == 16) && zeros <= bytes;
+void copy_async(void* to, const void* from, size_t bytes) {
+  const bool good_size = bytes == 4 || bytes == 8 || bytes == 16;
   if (!good_size || (reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes != 0) {
     blame_thread("an asynchronous copy moves 4, 8 or 16 bytes, aligned to as many");
     stop();
   }
   std::memset(to, 0xFF, bytes);
   block.any_async = true;
-  block.async[block.current].copies.push_back({to, from, bytes, zeros});
+  block.async[block.current].copies.push_back({to, from, bytes});
 }
 
 void commit_copies() {
@@ -635,11 +618,7 @@ void wait_for_copies(size_t commits_left) {
   AsyncCopies& async = block.async[block.current];
   if (async.commits.size() <= commits_left) return;
   const size_t due = async.commits.size() - commits_left, copies = async.commits[due - 1];
-  for (size_t i = 0; i < copies; ++i) {
-    const AsyncCopies::Copy& copy = async.copies[i];
-    std::memcpy(copy.to, copy.from, copy.bytes - copy.zeros);
-    std::memset(static_cast<unsigned char*>(copy.to) + copy.bytes - copy.zeros, 0, copy.zeros);
-  }
+  for (size_t i = 0; i < copies; ++i) std::memcpy(async.copies[i].to, async.copies[i].from, async.copies[i].bytes);
   async.copies.erase(async.copies.begin(), async.copies.begin() + static_cast<std::ptrdiff_t>(copies));
   async.commits.erase(async.commits.begin(), async.commits.begin() + static_cast<std::ptrdiff_t>(due));
   for (size_t& commit : async.commits) commit -= copies;

@@ -2,17 +2,16 @@
 // every kernel can be compared bit for bit with its CPU version on a machine without a GPU.
 //
 //   g++ -std=c++17 -Wno-unknown-pragmas -ffp-contract=off -Isrc -x c++ -include test/cuda_on_host.h -c src/gpu/x.cu
-//   … linked with cuda_on_host.cpp (the threads of a block) and cuda_on_host_runtime.cpp (memory, streams, graphs)
+//   … linked with cuda_on_host.cpp (the threads of a block) and cuda_on_host_runtime.cpp (memory, streams)
 //
 // Every thread of a block runs alone until it reaches a barrier or a warp exchange. The test chooses the order of
-// threads: CUDA_ON_HOST_ORDER=ascending|descending|random:SEED in the environment, or set_order(). If a kernel lacks a
-// barrier, the first two orders give different results, or it reads NaN, the initial value of shared and device memory.
+// threads (set_order()). If a kernel lacks a barrier, the first two orders give different results, or it reads NaN, the initial value of shared and device memory.
 // These errors throw a Fault that names the kernel: a barrier that not all threads reach, a write beside an allocation,
 // a pointer that does not belong to the device. AddressSanitizer reports every access out of range at the access
-// itself. CUDA_ON_HOST_STREAMS=late, or set_late_streams(), delays the work of a stream until something waits for it,
+// itself. set_late_streams() delays the work of a stream until something waits for it,
 // which reveals missing synchronization.
 //
-// What the catalogue forbids does not compile: float atomics, and CUDA's max and min of floats. The host run does not
+// What the catalogue forbids does not compile: atomics, and CUDA's max and min of floats. The host run does not
 // detect two kinds of errors. First, changes that nvcc makes to arithmetic (test/ptx_lint.sh detects those). Second, a
 // shuffle without __syncwarp: on a GPU a shuffle alone does not make a warp's memory visible. Use it from one host
 // thread only.
@@ -36,8 +35,6 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__
-#define __grid_constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
@@ -45,34 +42,21 @@
 
 // ---- Vector types ----
 
-#define CUDA_ON_HOST_VECTORS(T, name, align2, align4)                   \
-  struct name##1 {                                                      \
-    T x;                                                                \
-  };                                                                    \
-  struct alignas(align2) name##2 {                                      \
-    T x, y;                                                             \
-  };                                                                    \
-  struct name##3 {                                                      \
-    T x, y, z;                                                          \
-  };                                                                    \
-  struct alignas(align4) name##4 {                                      \
-    T x, y, z, w;                                                       \
-  };                                                                    \
-  constexpr name##1 make_##name##1(T x) { return {x}; }                 \
-  constexpr name##2 make_##name##2(T x, T y) { return {x, y}; }         \
-  constexpr name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; } \
-  constexpr name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
-CUDA_ON_HOST_VECTORS(signed char, char, 2, 4)
-CUDA_ON_HOST_VECTORS(unsigned char, uchar, 2, 4)
-CUDA_ON_HOST_VECTORS(short, short, 4, 8)
-CUDA_ON_HOST_VECTORS(unsigned short, ushort, 4, 8)
-CUDA_ON_HOST_VECTORS(int, int, 8, 16)
-CUDA_ON_HOST_VECTORS(unsigned, uint, 8, 16)
-CUDA_ON_HOST_VECTORS(long long, longlong, 16, 16)
-CUDA_ON_HOST_VECTORS(unsigned long long, ulonglong, 16, 16)
-CUDA_ON_HOST_VECTORS(float, float, 8, 16)
-CUDA_ON_HOST_VECTORS(double, double, 16, 16)
-#undef CUDA_ON_HOST_VECTORS
+struct uint3 {
+  unsigned x, y, z;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct float3 {
+  float x, y, z;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+constexpr float2 make_float2(float x, float y) { return {x, y}; }
+constexpr float3 make_float3(float x, float y, float z) { return {x, y, z}; }
+constexpr float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 struct dim3 {
   unsigned x, y, z;
@@ -142,7 +126,7 @@ T& shared_array(SharedSite& site, const char* name) {
   return *static_cast<T*>(shared_array(site, sizeof(T), alignof(T), name));
 }
 
-void copy_async(void* to, const void* from, size_t bytes, size_t zeros);
+void copy_async(void* to, const void* from, size_t bytes);
 void commit_copies();
 void wait_for_copies(size_t commits_left);
 
@@ -154,14 +138,6 @@ T shuffle(uint32_t mask, T value, int source, const Place& place) {
   bits = warp_shuffle(mask, bits, source, place);
   std::memcpy(&value, &bits, sizeof value);
   return value;
-}
-
-template <class To, class From>
-To same_bits(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof to);
-  return to;
 }
 
 }  // namespace cuda_on_host
@@ -185,114 +161,34 @@ inline unsigned __ballot_sync(unsigned mask, int predicate, CUDA_ON_HOST_PLACE) 
   return cuda_on_host::warp_vote(mask, predicate != 0, {"__ballot_sync", file, line});
 }
 
-inline int __any_sync(unsigned mask, int predicate, CUDA_ON_HOST_PLACE) {
-  return cuda_on_host::warp_vote(mask, predicate != 0, {"__any_sync", file, line}) != 0;
-}
-
-inline int __all_sync(unsigned mask, int predicate, CUDA_ON_HOST_PLACE) {
-  return cuda_on_host::warp_vote(mask, predicate == 0, {"__all_sync", file, line}) == 0;
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, CUDA_ON_HOST_PLACE) {
+  return cuda_on_host::shuffle(mask, value, source, {"__shfl_sync", file, line});
 }
 
 template <class T>
-T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDA_ON_HOST_PLACE) {
-  const int first = cuda_on_host::lane() & ~(width - 1);
-  return cuda_on_host::shuffle(mask, value, first + (source & (width - 1)), {"__shfl_sync", file, line});
-}
-
-template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_ON_HOST_PLACE) {
-  const int lane = cuda_on_host::lane(), source = lane - static_cast<int>(delta), first = lane & ~(width - 1);
-  return cuda_on_host::shuffle(mask, value, source < first ? lane : source, {"__shfl_up_sync", file, line});
-}
-
-template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_ON_HOST_PLACE) {
-  const int lane = cuda_on_host::lane(), source = lane + static_cast<int>(delta), last = lane | (width - 1);
-  return cuda_on_host::shuffle(mask, value, source > last ? lane : source, {"__shfl_down_sync", file, line});
-}
-
-template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_ON_HOST_PLACE) {
-  const int lane = cuda_on_host::lane(), source = lane ^ lane_mask, last = lane | (width - 1);
-  return cuda_on_host::shuffle(mask, value, source > last ? lane : source, {"__shfl_xor_sync", file, line});
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, CUDA_ON_HOST_PLACE) {
+  return cuda_on_host::shuffle(mask, value, cuda_on_host::lane() ^ lane_mask, {"__shfl_xor_sync", file, line});
 }
 
 #undef CUDA_ON_HOST_PLACE
 
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-
 // Asynchronous copies (cuda_pipeline_primitives.h). The host run performs them as late as allowed.
-inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zeros = 0) {
-  cuda_on_host::copy_async(to, from, bytes, zeros);
+inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes) {
+  cuda_on_host::copy_async(to, from, bytes);
 }
 inline void __pipeline_commit() { cuda_on_host::commit_copies(); }
 inline void __pipeline_wait_prior(size_t commits_left) { cuda_on_host::wait_for_copies(commits_left); }
 
-// Integers only: the result of a float sum would depend on the order of threads.
-template <class T>
-T atomicAdd(T* at, T value) {
-  static_assert(std::is_integral_v<T>, "no float atomics: the order of the sum would depend on the threads");
-  const T before = *at;
-  *at = static_cast<T>(before + value);
-  return before;
-}
-
-template <class T>
-T __ldg(const T* at) {
-  return *at;
-}
-template <class T>
-T __ldcg(const T* at) {
-  return *at;
-}
-template <class T>
-T __ldcs(const T* at) {
-  return *at;
-}
-template <class T>
-void __stcg(T* at, T value) {
-  *at = value;
-}
-template <class T>
-void __stcs(T* at, T value) {
-  *at = value;
-}
-
-inline int __float_as_int(float x) { return cuda_on_host::same_bits<int>(x); }
-inline unsigned __float_as_uint(float x) { return cuda_on_host::same_bits<unsigned>(x); }
-inline float __int_as_float(int x) { return cuda_on_host::same_bits<float>(x); }
-inline float __uint_as_float(unsigned x) { return cuda_on_host::same_bits<float>(x); }
-inline long long __double_as_longlong(double x) { return cuda_on_host::same_bits<long long>(x); }
-inline double __longlong_as_double(long long x) { return cuda_on_host::same_bits<double>(x); }
-
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline float __fsub_rn(float a, float b) { return a - b; }
-inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fdiv_rn(float a, float b) { return a / b; }
-inline float __frcp_rn(float a) { return 1.0f / a; }
-inline float __fsqrt_rn(float a) { return std::sqrt(a); }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-
-inline int __mulhi(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) * b) >> 32); }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) * b) >> 32); }
-__extension__ typedef unsigned __int128 Unsigned128;  // not ISO C++: -pedantic would warn
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return static_cast<unsigned long long>((static_cast<Unsigned128>(a) * b) >> 64);
-}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 
 #define CUDA_ON_HOST_MIN_MAX(T)                       \
   constexpr T min(T a, T b) { return b < a ? b : a; } \
   constexpr T max(T a, T b) { return a < b ? b : a; }
 CUDA_ON_HOST_MIN_MAX(int)
-CUDA_ON_HOST_MIN_MAX(unsigned)
 CUDA_ON_HOST_MIN_MAX(long)
 CUDA_ON_HOST_MIN_MAX(unsigned long)
-CUDA_ON_HOST_MIN_MAX(long long)
-CUDA_ON_HOST_MIN_MAX(unsigned long long)
 #undef CUDA_ON_HOST_MIN_MAX
 float min(float, float) = delete;  // use numerics::min and max instead: CUDA's treat NaN and -0 differently
 float max(float, float) = delete;
@@ -310,59 +206,24 @@ enum cudaError_t {
   cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorInvalidResourceHandle = 400,
-  cudaErrorIllegalState = 401,
-  cudaErrorNotReady = 600,
   cudaErrorSystemNotReady = 802,
-  cudaErrorSystemDriverMismatch = 803,
-  cudaErrorStreamCaptureUnsupported = 900,
-  cudaErrorStreamCaptureUnjoined = 904,
-  cudaErrorStreamCaptureImplicit = 906
+  cudaErrorSystemDriverMismatch = 803
 };
 
-enum cudaMemcpyKind {
-  cudaMemcpyHostToHost,
-  cudaMemcpyHostToDevice,
-  cudaMemcpyDeviceToHost,
-  cudaMemcpyDeviceToDevice,
-  cudaMemcpyDefault
-};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 
-enum cudaFuncAttribute {
-  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-  cudaFuncAttributePreferredSharedMemoryCarveout = 9
-};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
-enum cudaDeviceAttr {
-  cudaDevAttrMaxSharedMemoryPerBlock = 8,
-  cudaDevAttrMultiProcessorCount = 16,
-  cudaDevAttrComputeCapabilityMajor = 75,
-  cudaDevAttrComputeCapabilityMinor = 76,
-  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
-};
-
-enum cudaStreamCaptureMode {
-  cudaStreamCaptureModeGlobal,
-  cudaStreamCaptureModeThreadLocal,
-  cudaStreamCaptureModeRelaxed
-};
-
-enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
-
-constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
-constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
-constexpr unsigned cudaHostAllocDefault = 0;
+constexpr unsigned cudaStreamNonBlocking = 1;
+constexpr unsigned cudaEventDefault = 0, cudaEventDisableTiming = 2;
 
 struct cudaDeviceProp {
   char name[256];
-  size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
-  int major, minor, multiProcessorCount, warpSize, regsPerBlock, regsPerMultiprocessor, l2CacheSize;
-  int maxThreadsPerBlock, maxThreadsPerMultiProcessor, memoryBusWidth;
+  int major, minor, multiProcessorCount;
 };
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
-using cudaGraph_t = struct CUgraph_st*;
-using cudaGraphExec_t = struct CUgraphExec_st*;
 
 struct cudaFuncAttributes {};
 
@@ -375,14 +236,12 @@ struct cudaLaunchConfig_t {
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
-cudaError_t cudaPeekAtLastError();
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
 #define CUDART_VERSION 13000
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
@@ -390,39 +249,24 @@ cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 cudaError_t cudaFree(void* memory);
-cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned flags);
+cudaError_t cudaMallocHost(void** memory, size_t bytes);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream = nullptr);
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                               size_t height, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
-cudaError_t cudaMemset(void* memory, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream = nullptr);
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data);
 
-cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0);
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
-cudaError_t cudaGraphDestroy(cudaGraph_t graph);
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
 namespace cuda_on_host {
 
@@ -450,7 +294,7 @@ struct Memory {
 };
 Memory device_memory_at(uintptr_t address);
 
-cudaError_t allow_shared_memory(const void* kernel, cudaFuncAttribute attribute, int value);
+cudaError_t allow_shared_memory(const void* kernel, int value);
 // `pointers`: the kernel's pointer arguments. Each must be null or point into memory of the runtime.
 cudaError_t submit(const cudaLaunchConfig_t& config, const void* kernel, std::vector<const void*> pointers,
                    std::function<void()> thread, std::vector<unsigned char> parameters);
@@ -484,8 +328,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
 }
 
 template <class T>
-cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int value) {
-  return cuda_on_host::allow_shared_memory(reinterpret_cast<const void*>(kernel), attribute, value);
+cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute, int value) {
+  return cuda_on_host::allow_shared_memory(reinterpret_cast<const void*>(kernel), value);
 }
 
 template <class T>
@@ -500,14 +344,5 @@ cudaError_t cudaMalloc(T** memory, size_t bytes) {
 
 template <class T>
 cudaError_t cudaMallocHost(T** memory, size_t bytes) {
-  return cudaHostAlloc(reinterpret_cast<void**>(memory), bytes, cudaHostAllocDefault);
-}
-
-template <class T>
-cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t bytes, size_t offset = 0) {
-  if (offset > sizeof symbol || bytes > sizeof symbol - offset) return cudaErrorInvalidValue;
-  const cudaError_t status = cudaDeviceSynchronize();
-  if (status != cudaSuccess) return status;
-  std::memcpy(reinterpret_cast<unsigned char*>(&symbol) + offset, from, bytes);
-  return cudaSuccess;
+  return cudaMallocHost(reinterpret_cast<void**>(memory), bytes);
 }

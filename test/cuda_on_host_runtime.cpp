@@ -1,7 +1,6 @@
-// The CUDA runtime on the host: memory, streams, events, graphs. See the header for the purpose.
+// The CUDA runtime on the host: memory, streams, events. See the header for the purpose.
 //
-// Work on a stream is a closure. It runs immediately, or late: when something waits for it. During capture a stream
-// collects its closures instead; the resulting graph runs them at every launch.
+// Work on a stream is a closure. It runs immediately, or late: when something waits for it.
 #include "cuda_on_host.h"
 
 #include <algorithm>
@@ -16,23 +15,8 @@
 
 using Operation = std::function<void()>;
 
-struct CUgraph_st {
-  std::vector<Operation> operations;
-  bool strict = true;  // during capture, calls that would wait for the device are errors
-};
-
-using Graph = std::shared_ptr<CUgraph_st>;
-
-struct CUgraphExec_st {
-  std::vector<Operation> operations;
-};
-
 struct CUstream_st {
-  bool non_blocking = false;  // not ordered with the default stream
   std::deque<Operation> pending;
-  Graph captured;         // the graph being captured, if any
-  bool captures = false;  // whether the capture began on this stream; events let other streams join it
-  bool unjoined = false;  // whether the stream where it began has not yet waited for this one
 };
 
 struct CUevent_st {
@@ -40,7 +24,6 @@ struct CUevent_st {
   uint64_t recorded = 0, completed = 0;  // number of times
   bool timed = true;
   std::chrono::steady_clock::time_point time;
-  Graph captured;
 };
 
 namespace cuda_on_host {
@@ -72,11 +55,6 @@ struct Allocation {
   }
 };
 
-bool late_of_environment() {
-  const char* text = std::getenv("CUDA_ON_HOST_STREAMS");
-  return text != nullptr && std::string(text) == "late";
-}
-
 struct Runtime {
   Device device;
   std::map<uintptr_t, Allocation> allocations;
@@ -86,12 +64,10 @@ struct Runtime {
   CUstream_st default_stream;
   std::map<CUstream_st*, std::shared_ptr<CUstream_st>> streams;
   std::map<CUevent_st*, std::shared_ptr<CUevent_st>> events;
-  std::map<CUgraph_st*, Graph> graphs;
-  std::map<CUgraphExec_st*, std::shared_ptr<CUgraphExec_st>> executables;
   cudaError_t last_error = cudaSuccess;
   std::string next_kernel;
   std::function<void(const Kernel&)> executor = run;
-  bool late = late_of_environment();
+  bool late = false;
 };
 
 Runtime& runtime() {
@@ -144,32 +120,9 @@ void drain_all() {
   for (auto& [handle, stream] : runtime().streams) drain(*stream);
 }
 
-bool capture_forbids_waiting() {
-  return std::any_of(runtime().streams.begin(), runtime().streams.end(),
-                     [](const auto& entry) { return entry.second->captures && entry.second->captured->strict; });
-}
-
-// The default stream and all streams that are not non-blocking wait for each other.
-void keep_order_with_default(CUstream_st& stream) {
-  if (&stream != &runtime().default_stream) {
-    if (!stream.non_blocking) drain(runtime().default_stream);
-    return;
-  }
-  for (auto& [handle, other] : runtime().streams) {
-    if (!other->non_blocking) drain(*other);
-  }
-}
-
 cudaError_t put(cudaStream_t handle, Operation operation, bool at_once = false) {
   CUstream_st* stream = find_stream(handle);
   if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
-  if (stream->captured) {
-    stream->captured->operations.push_back(std::move(operation));
-    stream->unjoined = true;
-    return cudaSuccess;
-  }
-  if (handle == nullptr && capture_forbids_waiting()) return result(cudaErrorStreamCaptureImplicit);
-  keep_order_with_default(*stream);
   stream->pending.push_back(std::move(operation));
   if (at_once || !runtime().late) drain(*stream);
   return cudaSuccess;
@@ -214,7 +167,6 @@ cudaError_t allocate(void** memory, size_t bytes, bool pinned) {
   Runtime& r = runtime();
   *memory = nullptr;
   if (const cudaError_t status = started(); status != cudaSuccess) return status;
-  if (capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
   if (bytes == 0) return cudaSuccess;
   if (bytes > (pinned ? r.device.pinned : r.device.memory - std::min(r.used, r.device.memory)))
     return result(cudaErrorMemoryAllocation);
@@ -242,7 +194,6 @@ void check_guards(const std::string& who) {
 cudaError_t release(void* memory, bool pinned) {
   Runtime& r = runtime();
   if (memory == nullptr) return cudaSuccess;
-  if (capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
   const auto found = r.allocations.find(reinterpret_cast<uintptr_t>(memory));
   if (found == r.allocations.end() || found->second.pinned != pinned) return result(cudaErrorInvalidValue);
   for (const auto& [handle, stream] : r.streams)
@@ -259,11 +210,9 @@ bool direction_fits(cudaMemcpyKind kind, Side to, Side from) {
   if (to == Side::NOWHERE || from == Side::NOWHERE) return false;
   const bool to_device = to == Side::DEVICE, from_device = from == Side::DEVICE;
   switch (kind) {
-    case cudaMemcpyHostToHost: return !to_device && !from_device;
     case cudaMemcpyHostToDevice: return to_device && !from_device;
     case cudaMemcpyDeviceToHost: return !to_device && from_device;
     case cudaMemcpyDeviceToDevice: return to_device && from_device;
-    case cudaMemcpyDefault: return true;
   }
   return false;
 }
@@ -338,8 +287,7 @@ void name_next_kernel(const char* name) {
   if (next.size() > 2 && next.front() == '(') next = next.substr(1, next.size() - 2);
 }
 
-cudaError_t allow_shared_memory(const void* kernel, cudaFuncAttribute attribute, int value) {
-  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+cudaError_t allow_shared_memory(const void* kernel, int value) {
   if (value < 0 || static_cast<size_t>(value) > SHARED_LIMIT_WITH_LEAVE) return result(cudaErrorInvalidValue);
   runtime().allowed_shared[kernel] = static_cast<size_t>(value);
   return cudaSuccess;
@@ -388,13 +336,8 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorNoKernelImageForDevice: return "cudaErrorNoKernelImageForDevice";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
-    case cudaErrorIllegalState: return "cudaErrorIllegalState";
-    case cudaErrorNotReady: return "cudaErrorNotReady";
     case cudaErrorSystemNotReady: return "cudaErrorSystemNotReady";
     case cudaErrorSystemDriverMismatch: return "cudaErrorSystemDriverMismatch";
-    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureUnjoined: return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorStreamCaptureImplicit: return "cudaErrorStreamCaptureImplicit";
   }
   return "unknown error";
 }
@@ -410,20 +353,14 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorNoDevice: return "no GPU";
     case cudaErrorInvalidDevice: return "no such GPU";
     case cudaErrorNoKernelImageForDevice: return "no kernel image for this GPU";
-    case cudaErrorInvalidResourceHandle: return "no such stream, event or graph";
-    case cudaErrorIllegalState: return "not in this state";
-    case cudaErrorNotReady: return "not finished yet";
+    case cudaErrorInvalidResourceHandle: return "no such stream or event";
     case cudaErrorSystemNotReady: return "the system is not ready yet";
     case cudaErrorSystemDriverMismatch: return "the driver's parts are of different versions";
-    case cudaErrorStreamCaptureUnsupported: return "not allowed while a stream is captured";
-    case cudaErrorStreamCaptureUnjoined: return "a captured stream was not joined";
-    case cudaErrorStreamCaptureImplicit: return "the default stream may not be used while a stream is captured";
   }
   return "unknown error";
 }
 
 cudaError_t cudaGetLastError() { return std::exchange(runtime().last_error, cudaSuccess); }
-cudaError_t cudaPeekAtLastError() { return runtime().last_error; }
 
 cudaError_t cudaGetDeviceCount(int* count) {
   const cudaError_t status = started();
@@ -449,38 +386,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
   if (number == device().broken) return result(cudaErrorSystemNotReady);
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "host run");
-  properties->totalGlobalMem = device().memory;
-  properties->sharedMemPerBlock = SHARED_LIMIT;
-  properties->sharedMemPerBlockOptin = SHARED_LIMIT_WITH_LEAVE;
-  properties->sharedMemPerMultiprocessor = SHARED_LIMIT_WITH_LEAVE + 1024;
   properties->major = number == device().old ? 6 : device().major;
   properties->minor = device().minor;
   properties->multiProcessorCount = device().multiprocessors;
-  properties->warpSize = warpSize;
-  properties->regsPerBlock = properties->regsPerMultiprocessor = 65536;
-  properties->l2CacheSize = 1 << 20;
-  properties->maxThreadsPerBlock = 1024;
-  properties->maxThreadsPerMultiProcessor = 2048;
-  properties->memoryBusWidth = 64;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int number) {
-  cudaDeviceProp properties;
-  const cudaError_t status = cudaGetDeviceProperties(&properties, number);
-  if (status != cudaSuccess) return status;
-  switch (attribute) {
-    case cudaDevAttrMaxSharedMemoryPerBlock: *value = static_cast<int>(properties.sharedMemPerBlock); break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(properties.sharedMemPerBlockOptin); break;
-    case cudaDevAttrMultiProcessorCount: *value = properties.multiProcessorCount; break;
-    case cudaDevAttrComputeCapabilityMajor: *value = properties.major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = properties.minor; break;
-  }
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  if (capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
   drain_all();
   return cudaSuccess;
 }
@@ -505,7 +417,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) { return allocate(memory, bytes, false); }
 cudaError_t cudaFree(void* memory) { return release(memory, false); }
-cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) { return allocate(memory, bytes, true); }
+cudaError_t cudaMallocHost(void** memory, size_t bytes) { return allocate(memory, bytes, true); }
 cudaError_t cudaFreeHost(void* memory) { return release(memory, true); }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
@@ -529,18 +441,14 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
   return put(stream, [=] { std::memset(memory, value, bytes); });
 }
 
-cudaError_t cudaMemset(void* memory, int value, size_t bytes) { return cudaMemsetAsync(memory, value, bytes); }
-
 // ---- Streams ----
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (device().count == 0) return result(cudaErrorNoDevice);
+  if (flags != cudaStreamNonBlocking) return result(cudaErrorInvalidValue);  // it would wait for the default stream
   *stream = remember(runtime().streams, std::make_shared<CUstream_st>());
-  (*stream)->non_blocking = (flags & cudaStreamNonBlocking) != 0;
   return cudaSuccess;
 }
-
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   CUstream_st* stream = find_stream(handle);
@@ -552,23 +460,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   CUstream_st* stream = find_stream(handle);
   if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
-  if (stream->captured || capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
-  keep_order_with_default(*stream);
   drain(*stream);
   return cudaSuccess;
-}
-
-// A loop of queries must end, so each query runs one operation.
-cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
-  if (stream->pending.empty()) return cudaSuccess;
-  run_one(*stream);
-  return cudaErrorNotReady;
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data) {
-  return put(stream, [=] { function(data); });
 }
 
 // ---- Events ----
@@ -580,7 +473,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return forget(runtime().events, event); }
 
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
@@ -588,8 +480,6 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
   CUstream_st* stream = find_stream(stream_handle);
   if (event == nullptr || stream == nullptr) return result(cudaErrorInvalidResourceHandle);
   event->stream = stream;
-  event->captured = stream->captured;
-  if (event->captured) return cudaSuccess;
   const uint64_t number = ++event->recorded;
   return put(stream_handle, [event, number] {
     event->completed = number;
@@ -597,38 +487,11 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
   });
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, unsigned) {
-  const std::shared_ptr<CUevent_st> event = find_event(handle);
-  CUstream_st* stream = find_stream(stream_handle);
-  if (event == nullptr || stream == nullptr) return result(cudaErrorInvalidResourceHandle);
-  if (event->captured) {
-    if (stream->captured && stream->captured != event->captured) return result(cudaErrorInvalidValue);
-    if (!stream->captured) stream->unjoined = true;
-    stream->captured = event->captured;
-    if (stream != event->stream) event->stream->unjoined = false;
-    return cudaSuccess;
-  }
-  if (stream->captured) return result(cudaErrorStreamCaptureUnsupported);
-  const uint64_t number = event->recorded;
-  return put(stream_handle, [event, number] {
-    while (event->completed < number) run_one(*event->stream);
-  });
-}
-
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   const std::shared_ptr<CUevent_st> event = find_event(handle);
   if (event == nullptr) return result(cudaErrorInvalidResourceHandle);
-  if (event->captured) return result(cudaErrorStreamCaptureUnsupported);
   while (event->completed < event->recorded) run_one(*event->stream);
   return cudaSuccess;
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  const std::shared_ptr<CUevent_st> event = find_event(handle);
-  if (event == nullptr) return result(cudaErrorInvalidResourceHandle);
-  if (event->completed >= event->recorded) return cudaSuccess;
-  run_one(*event->stream);
-  return cudaErrorNotReady;
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, cudaEvent_t end_handle) {
@@ -636,65 +499,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, 
   for (const auto& event : {start, end}) {
     if (event == nullptr || !event->timed || event->recorded == 0) return result(cudaErrorInvalidResourceHandle);
   }
-  if (start->completed < start->recorded || end->completed < end->recorded) return result(cudaErrorNotReady);
+  if (start->completed < start->recorded || end->completed < end->recorded) return result(cudaErrorInvalidValue);
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
   return cudaSuccess;
 }
-
-// ---- Graphs ----
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
-  if (handle == nullptr) return result(cudaErrorStreamCaptureUnsupported);
-  if (stream->captured) return result(cudaErrorIllegalState);
-  stream->captured = std::make_shared<CUgraph_st>();
-  stream->captured->strict = mode != cudaStreamCaptureModeRelaxed;
-  stream->captures = true;
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
-  *status = stream->captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
-  *graph = nullptr;
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
-  if (!stream->captures) return result(cudaErrorIllegalState);
-  const Graph captured = stream->captured;
-  bool joined = true;
-  for (auto& [other_handle, other] : runtime().streams) {
-    if (other->captured != captured) continue;
-    if (other.get() != stream && other->unjoined) joined = false;
-    other->captured = nullptr;
-    other->captures = other->unjoined = false;
-  }
-  if (!joined) return result(cudaErrorStreamCaptureUnjoined);
-  *graph = remember(runtime().graphs, captured);
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
-  const auto found = runtime().graphs.find(graph);
-  if (found == runtime().graphs.end()) return result(cudaErrorInvalidValue);
-  auto made = std::make_shared<CUgraphExec_st>();
-  made->operations = graph->operations;
-  *executable = remember(runtime().executables, std::move(made));
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream) {
-  const auto found = runtime().executables.find(handle);
-  if (found == runtime().executables.end()) return result(cudaErrorInvalidValue);
-  return put(stream, [executable = found->second] {
-    for (const Operation& operation : executable->operations) operation();
-  });
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return forget(runtime().graphs, graph); }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return forget(runtime().executables, executable); }
