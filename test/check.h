@@ -220,6 +220,30 @@ class Test {
 // A check named by its own text; needs a `Test& test` in scope.
 #define CHECK(...) test.check(#__VA_ARGS__, bool(__VA_ARGS__), std::string("line ") + std::to_string(__LINE__))
 
+inline std::string read_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(path + ": cannot be read");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+inline void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  if (!(out << bytes).flush()) throw std::runtime_error(path + ": cannot be written");
+}
+
+// ‖found − expected‖ ≤ tolerance ‖expected‖
+template <class T>
+void near(Test& test, const std::string& name, const std::vector<T>& found, const std::vector<T>& expected,
+          double tolerance) {
+  double difference = found.size() == expected.size() ? 0 : INFINITY, norm = 0;
+  for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+    difference += (found[i] - expected[i]) * (found[i] - expected[i]);
+    norm += expected[i] * expected[i];
+  }
+  const double distance = std::sqrt(difference / norm);
+  test.check(name, distance <= tolerance, "relative distance " + shown(distance));
+}
+
 // A new empty folder that is removed with everything in it.
 class TemporaryFolder {
  public:
@@ -236,20 +260,12 @@ class TemporaryFolder {
   }
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string read(const std::string& name) const { return read_bytes(file(name)); }
+  void write(const std::string& name, const std::string& bytes) const { write_bytes(file(name), bytes); }
+  bool exists(const std::string& name) const { return std::filesystem::exists(file(name)); }
 
  private:
   std::string path_;
 };
-
-inline std::string read_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(path + ": cannot be read");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-inline void write_bytes(const std::string& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary);
-  if (!(out << bytes).flush()) throw std::runtime_error(path + ": cannot be written");
-}
 
 }  // namespace petroglyph

@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 
 namespace petroglyph {
 
@@ -37,6 +39,25 @@ class Dice {
  private:
   uint64_t state_;
 };
+
+// A file with something wrong: bits or bytes changed, pieces cut out, doubled, or another's, an end.
+inline std::string damage(std::string bytes, const std::string& other, Dice& dice) {
+  const int times = 1 + static_cast<int>(dice.below(3));
+  for (int i = 0; i < times && !bytes.empty(); ++i) {
+    const size_t at = dice.below(bytes.size()), size = 1 + dice.below(std::min<size_t>(64, bytes.size() - at));
+    switch (dice.below(8)) {
+      case 0: bytes[at] = static_cast<char>(bytes[at] ^ (1 << dice.below(8))); break;
+      case 1: bytes[at] = static_cast<char>(dice.below(256)); break;
+      case 2: bytes.resize(at); break;
+      case 3: bytes.erase(at, size); break;
+      case 4: bytes.insert(dice.below(bytes.size()), bytes.substr(at, size)); break;
+      case 5: bytes.replace(at, size, size, '\0'); break;
+      case 6: bytes.insert(at, other.substr(std::min(other.size(), dice.below(other.size() + 1)), size)); break;
+      default: bytes.replace(at, 1, std::to_string(dice.below(1 << 16) * dice.below(1 << 16)));
+    }
+  }
+  return bytes;
+}
 
 // The exit status, or 128 and the signal's number.
 inline int wait_for(pid_t process) {

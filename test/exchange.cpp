@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "check.h"
 #include "cpu/make_cpu.h"
+#include "dice.h"
 #include "exchange/foreign.h"
 #include "math/random.h"
 #include "tasks/corpus.h"
@@ -229,7 +230,7 @@ void heads(Test& test) {
   write_tensors(folder.file("a.safetensors"), Kind::F32);
   Json map = Json::object().set("lm_head.weight", "b.safetensors");
   for (const TestTensor& tensor : gpt2_tensors()) map.set(tensor.name, "a.safetensors");
-  write_bytes(folder.file("model.safetensors.index.json"), Json::object().set("weight_map", map).text());
+  folder.write("model.safetensors.index.json", Json::object().set("weight_map", map).text());
   const auto write_head = [&](const std::vector<float>& values) {
     SafetensorsWriter writer;
     writer.add("lm_head.weight", {V, D}, values.data());
@@ -417,17 +418,17 @@ void other_files(Test& test) {
     test.equal("a file of PyTorch's", message_of([&] { open_foreign(path); }), torch(path));
     test.equal("as a checkpoint", message_of([&] { SafetensorsFile{path}; }), torch(path));
   }
-  write_bytes(folder.file("x"), "something");
+  folder.write("x", "something");
   test.throws("another file", "x: expected a folder with config.json and model.safetensors, or a model of llm.c",
               [&] { open_foreign(folder.file("x")); });
   write_config(folder.path(), gpt2_config());
   test.throws("no weights", "has neither model.safetensors nor", [&] { open_foreign(folder.path()); });
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    write_bytes(folder.file(name), old);
+    folder.write(name, old);
     test.equal(name, message_of([&] { open_foreign(folder.path()); }), torch(folder.file(name)));
   }
   const auto pointer = [&](const std::string& name) {
-    write_bytes(folder.file(name), "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 548105171\n");
+    folder.write(name, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 548105171\n");
     return folder.file(name) + ": is a git-lfs pointer, not the file: git lfs pull";
   };
   std::string words = pointer("model.safetensors");
@@ -599,7 +600,7 @@ void token_ids(Test& test) {
   for (const Json& one : fixture.at("cases").items()) {
     const TemporaryFolder folder;
     for (const auto& [name, content] : one.at("files").members())
-      write_bytes(folder.file(name), content.is(Json::Kind::String) ? content.string() : content.text());
+      folder.write(name, content.is(Json::Kind::String) ? content.string() : content.text());
     const auto read = find_tokenizer(folder.path());
     write_config(folder.path(), gpt2_config());
     write_tensors(folder.file("model.safetensors"), Kind::F32);
@@ -607,7 +608,7 @@ void token_ids(Test& test) {
     save_as_hugging_face(folder.file("saved"), folder.file("back"), Precision::F32);
     const auto kept = open_tokenizer(folder.file("saved"), false);
     const auto back = find_tokenizer(folder.file("back"));
-    const Json vocab = Json::parse(read_bytes(folder.file("back/tokenizer.json")), "x").at("model").at("vocab");
+    const Json vocab = Json::parse(folder.read("back/tokenizer.json"), "x").at("model").at("vocab");
     test.equal(one.at("name").string() + ": tokens of the vocabulary that is written", vocab.members().size(),
                static_cast<size_t>(read->vocab()));
     for (const Json& row : one.at("texts").items()) {
@@ -650,11 +651,11 @@ void ends_of_texts(Test& test) {
     const TemporaryFolder folder;
     const std::string config = gpt2_config().text(), name = std::string(row.config) + row.generation + row.names;
     const std::string more = row.config[0] ? std::string(", ") + row.config + "}" : "}";
-    write_bytes(folder.file("config.json"), config.substr(0, config.size() - 1) + more);
-    if (row.generation[0]) write_bytes(folder.file("generation_config.json"), row.generation);
-    if (row.names[0]) write_bytes(folder.file("tokenizer_config.json"), row.names);
+    folder.write("config.json", config.substr(0, config.size() - 1) + more);
+    if (row.generation[0]) folder.write("generation_config.json", row.generation);
+    if (row.names[0]) folder.write("tokenizer_config.json", row.names);
     write_tensors(folder.file("model.safetensors"), Kind::F32);
-    write_bytes(folder.file("tokenizer.json"), json.text());
+    folder.write("tokenizer.json", json.text());
     const ForeignModel foreign = open_foreign(folder.path());
     save_as_checkpoint(foreign, "x", folder.file("saved"));
     const auto kept = open_tokenizer(folder.file("saved"), false);
@@ -662,8 +663,7 @@ void ends_of_texts(Test& test) {
     test.equal(name + ": the beginning", *dynamic_cast<const BytePairTokenizer&>(*kept).extras().begin, row.begin);
     save_as_hugging_face(folder.file("saved"), folder.file("back"), Precision::F32);
     for (const char* file : {"back/config.json", "back/generation_config.json"})
-      test.equal(name + ": " + file, Json::parse(read_bytes(folder.file(file)), "x").at("eos_token_id").text(),
-                 row.written);
+      test.equal(name + ": " + file, Json::parse(folder.read(file), "x").at("eos_token_id").text(), row.written);
     const std::string lacking = "eos_token_id 50256 is none of the tokenizer's tokens: left out";
     const std::vector<std::string> notes = notes_on_tokenizer(foreign);
     test.equal(name + ": a note", std::count(notes.begin(), notes.end(), lacking),
@@ -672,7 +672,7 @@ void ends_of_texts(Test& test) {
   const TemporaryFolder folder;
   write_config(folder.path(), gpt2_config().set("vocab_size", 304));
   write_tensors(folder.file("model.safetensors"), Kind::F32, 0, 1000, 304);
-  write_bytes(folder.file("tokenizer.json"), json.text());
+  folder.write("tokenizer.json", json.text());
   test.equal("more tokens than the tokenizer has", join(notes_on_tokenizer(open_foreign(folder.path())), "; "),
              "the model has 304 tokens, its tokenizer 300: the others are never written");
   write_config(folder.path(), gpt2_config().set("eos_token_id", "</s>"));
@@ -686,8 +686,8 @@ void conversions(Test& test) {
   const auto has = [&](const std::vector<std::string>& files, const std::string& name) {
     test.check(name, std::find(files.begin(), files.end(), folder.file(name)) != files.end());
   };
-  write_bytes(folder.file("model.safetensors.index.json"),
-              R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors", "c": "1.safetensors"}})");
+  folder.write("model.safetensors.index.json",
+               R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors", "c": "1.safetensors"}})");
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json", "1.safetensors",
                            "2.safetensors", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "tokenizer.json"})
     has(files_of_foreign(folder.path()), name);
@@ -794,26 +794,8 @@ void raw_tokens(Test& test) {
 
 // ---- Damage ---------------------------------------------------------------------------------------------------------
 
-// A file with something wrong: a bit, a byte, a piece that is missing, doubled, or another's, an end.
-std::string damaged(const std::string& good, uint32_t seed) {
-  const auto random = [&](uint32_t i, size_t n) {
-    return static_cast<size_t>(philox(3, stream_of("damage"), seed, i).word[0] % std::max<size_t>(1, n));
-  };
-  std::string bad = good;
-  const size_t at = random(1, good.size()), length = 1 + random(2, std::min<size_t>(64, good.size() - at));
-  switch (random(0, 6)) {
-    case 0: bad[at] = static_cast<char>(bad[at] ^ 1 << random(3, 8)); break;
-    case 1: bad[at] = static_cast<char>(random(3, 256)); break;
-    case 2: bad.resize(at); break;
-    case 3: bad.erase(at, length); break;
-    case 4: bad.insert(at, good.substr(random(3, good.size()), length)); break;
-    default: bad.replace(at, length, std::string(length, static_cast<char>(random(3, 256)))); break;
-  }
-  return bad;
-}
-
 // Each of them is read, or refused in one line that names a file.
-void damage(Test& test) {
+void damaged_files(Test& test) {
   const TemporaryFolder folder;
   const auto trained = train_byte_pairs({tell_stories(1, 1, 2000)}, 280);
   const std::string in = folder.file("in");
@@ -831,9 +813,10 @@ void damage(Test& test) {
       {in + "/tokenizer.json", "", read_bytes(in + "/tokenizer.json"), 500},
       {folder.file("gpt2.bin"), folder.file("gpt2.bin"), llm_c(3).substr(0, 1100), 1000}};
   for (const Target& target : targets) {
+    Dice dice(target.times);
     uint32_t clear = 0, refused = 0;
     for (uint32_t i = 0; i < target.times; ++i) {
-      write_bytes(target.file, damaged(target.good, i));
+      write_bytes(target.file, damage(target.good, target.good, dice));
       const std::string message =
           message_of([&] { target.path.empty() ? void(open_tokenizer(target.file, false)) : void(load(target.path)); });
       const bool good = message.empty() || (message.find('\n') == std::string::npos &&
@@ -871,6 +854,6 @@ int main(int argc, char** argv) {
   test.run("conversions", conversions);
   test.run("documents", documents);
   test.run("raw tokens", raw_tokens);
-  test.run("damage", damage);
+  test.run("damage", damaged_files);
   return test.finish();
 }

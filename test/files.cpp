@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "check.h"
+#include "dice.h"
 #include "figures/figure.h"
 #include "models/config.h"
 
@@ -36,18 +37,6 @@ namespace {
 
 constexpr double NOT_A_NUMBER = std::numeric_limits<double>::quiet_NaN();
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
-
-// A small generator for mutations; the tests see the same ones everywhere.
-class Dice {
- public:
-  size_t below(size_t count) {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return size_t(state_ >> 33) % count;
-  }
-
- private:
-  uint64_t state_ = 1;
-};
 
 // Runs the function in a child process and returns the status from waitpid.
 template <class Function>
@@ -128,7 +117,7 @@ void numbers(Test& test) {
   test.equal("exact: third", exact_text(1.0 / 3), "0.3333333333333333");
   test.equal("of a log: a count beyond nine digits", log_text(1000000008), "1000000008");
   test.equal("of a log: a loss", log_text(1.0 / 3), "0.333333333");
-  Dice dice;
+  Dice dice(1);
   bool doubles = true, floats = true;
   for (int i = 0; i < 20000; ++i) {
     const uint64_t bits =
@@ -157,7 +146,7 @@ void checksums(Test& test) {
   Checksum whole;
   whole.update(bytes.data(), bytes.size());
   bool equal = true;
-  Dice dice;
+  Dice dice(1);
   for (int i = 0; i < 200; ++i) {
     Checksum pieces;
     for (size_t at = 0; at < bytes.size();) {
@@ -244,7 +233,7 @@ void json_errors(Test& test) {
   // Broken at random, a text is parsed or refused, and what is parsed comes back.
   const std::string good = R"({"a":[1,-2.5e3,true,null,"x\u00e9\ud83d\ude00"],"b":{"c":[[],{}]}, "d":"\\\""})";
   const std::string spare = "{}[]\",:\\u0129eE+-.tfn \x01\xFF";
-  Dice dice;
+  Dice dice(1);
   int parsed = 0;
   bool stable = true;
   for (int i = 0; i < 20000; ++i) {
@@ -674,7 +663,7 @@ void outputs(Test& test) {
   for (const std::string& same : {path, folder.path() + "/./a", hard, link, folder.file("here") + "/a"})
     test.equal("under any name", refused(same),
                same + ": is read here (" + path + ") and never replaced; choose another name");
-  write_bytes(folder.file("b"), "1");
+  folder.write("b", "1");
   check_output(folder.file("b"), true, {nothing, path});
   check_output(nothing, false, {nothing, path});
   test.throws("not forced", "b: exists already", [&] { check_output(folder.file("b"), false, {path}); });
@@ -820,7 +809,7 @@ void atomic_file(Test& test) {
   refuse_link(folder.file("to"));
   write_file_atomically(path, "3");
   test.check("what it left is in nobody's way", read_bytes(path) == "3" && leftovers(folder) == 1);
-  write_bytes(folder.file("mine.tmp"), "");
+  folder.write("mine.tmp", "");
   remove_leftovers(folder.path());
   test.check("and is cleared, with nothing else", leftovers(folder) == 1 && exists(folder.file("mine.tmp")));
   std::filesystem::remove(folder.file("mine.tmp"));
@@ -1433,7 +1422,7 @@ void figures(Test& test) {
   extreme_figures(test);
   const TemporaryFolder folder;
   Figure("").save(folder.file("a.svg"));
-  test.equal("a figure without panels", xml_fault(read_bytes(folder.file("a.svg"))), "");
+  test.equal("a figure without panels", xml_fault(folder.read("a.svg")), "");
   Figure figure("");
   Panel& panel = figure.panel();
   test.throws("lists of two lengths", "curve a has 2 x and 1 y", [&] { panel.line("a", {1, 2}, {1}); });

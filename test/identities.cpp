@@ -19,15 +19,6 @@ static_assert(sizeof(real) == sizeof(double), "this test is built with REAL=doub
 
 constexpr double TOLERANCE = 1e-11;  // of the norm of all compared numbers; rounding alone is about 1e-14
 
-double distance(const std::vector<real>& found, const std::vector<real>& expected) {
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    difference += (found[i] - expected[i]) * (found[i] - expected[i]);
-    norm += expected[i] * expected[i];
-  }
-  return std::sqrt(difference / norm);
-}
-
 // Logits, and the gradients of Σ logits∘dlogits with random dlogits.
 struct Results {
   std::vector<real> logits, gradients;
@@ -62,10 +53,8 @@ Results results(Ops& ops, const ModelCase& row, real deviation) {
 }
 
 void compare(Test& test, const std::string& name, const Results& found, const Results& expected) {
-  const double logits = distance(found.logits, expected.logits),
-               gradients = distance(found.gradients, expected.gradients);
-  test.check(name + ": logits", logits < TOLERANCE, text("relative distance %.2e", logits));
-  test.check(name + ": gradients", gradients < TOLERANCE, text("relative distance %.2e", gradients));
+  near(test, name + ": logits", found.logits, expected.logits, TOLERANCE);
+  near(test, name + ": gradients", found.gradients, expected.gradients, TOLERANCE);
 }
 
 // With exp and no exact inner norm, the sum over pairs folds into one vector (causal_rn_workshop, eq. 5).
@@ -163,10 +152,8 @@ void linear_attention_forms(Test& test) {
     ops->linear_attention(y.data(), inv_sum.data(), states.data(), nullptr, input.data(), s);
     const std::string name = text("%d×%d of %d×%d%s%s", s.batch, s.positions, s.heads, s.head_width,
                                   s.causal ? " causal" : "", s.normalized ? " normalized" : "");
-    const double forms = distance(recurrent, attention), ours = distance(y.download(), attention);
-    if (s.causal)
-      test.check(name + ": recurrent and attention form", forms < TOLERANCE, text("relative distance %.2e", forms));
-    test.check(name + ": chunks and attention form", ours < TOLERANCE, text("relative distance %.2e", ours));
+    if (s.causal) near(test, name + ": recurrent and attention form", recurrent, attention, TOLERANCE);
+    near(test, name + ": chunks and attention form", y.download(), attention, TOLERANCE);
   }
 }
 
@@ -199,7 +186,7 @@ void sliding_transforms(Test& test) {
     const std::vector<real> found = output.download();
     const std::string name = text("%lld of %lld over %d×%d×%lld", static_cast<long long>(k), static_cast<long long>(t),
                                   B, T, static_cast<long long>(d));
-    test.check(name, distance(found, expected) < TOLERANCE, text("relative distance %.2e", distance(found, expected)));
+    near(test, name, found, expected, TOLERANCE);
     for (int64_t n = 0; k == t && n < shape.rows(); ++n) {
       real length = 0, expected_length = 0;
       for (int64_t i = 0; i < k * d; ++i)
@@ -210,9 +197,7 @@ void sliding_transforms(Test& test) {
       found_lengths.push_back(length);
       lengths.push_back(expected_length);
     }
-    if (k == t)
-      test.check(name + ": lengths", distance(found_lengths, lengths) < TOLERANCE,
-                 text("relative distance %.2e", distance(found_lengths, lengths)));
+    if (k == t) near(test, name + ": lengths", found_lengths, lengths, TOLERANCE);
   }
 }
 
@@ -282,8 +267,7 @@ void set_definitions(Test& test) {
     for (int c = 0; c < 4; ++c)
       for (int d = 0; d < D; ++d) expected[c] += weight("head.weight", c, d) * (y[d] - mean) / std::sqrt(variance);
     ops->download(found.data(), model->forward(batch.input()), found.size() * sizeof(real));
-    test.check(row.model, distance(found, expected) < TOLERANCE,
-               text("relative distance %.2e", distance(found, expected)));
+    near(test, row.model, found, expected, TOLERANCE);
   }
 }
 
@@ -426,8 +410,7 @@ void relation_maps(Test& test) {
       for (int i = 0; i < T; ++i) expected[static_cast<size_t>(j * T + i)] /= total;
     }
     const std::vector<real> found = model->attention_map(0, 1);
-    test.check(norm, found.size() == expected.size() && distance(found, expected) < TOLERANCE,
-               text("relative distance %.2e", distance(found, expected)));
+    near(test, norm, found, expected, TOLERANCE);
   }
 }
 

@@ -28,7 +28,7 @@ namespace {
 void image_files(Test& test) {
   const TemporaryFolder folder;
   const auto file = [&](const std::string& name, const std::string& bytes) {
-    write_bytes(folder.file(name), bytes);
+    folder.write(name, bytes);
     return folder.file(name);
   };
   const std::string ten = file("ten.bin", cifar10(12)), hundred = file("hundred.bin", cifar100(104)),
@@ -88,8 +88,8 @@ void shuffle(Test& test) {
 
 void epochs(Test& test) {
   const TemporaryFolder folder;
-  write_bytes(folder.file("a"), cifar10(7));
-  write_bytes(folder.file("b"), cifar10(3, 50));
+  folder.write("a", cifar10(7));
+  folder.write("b", cifar10(3, 50));
   const FileImages task(ImageFiles({folder.file("a")}, "auto"), ImageFiles({folder.file("b")}, "auto"), 3, {});
   const uint32_t train = stream_of("train"), other = stream_of("evaluate");
   std::map<uint8_t, int> seen;
@@ -193,49 +193,46 @@ void scripts(Test& test) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.file("cifar-10-batches-bin"));
   for (int i = 1; i <= 5; ++i)
-    write_bytes(folder.file("cifar-10-batches-bin/data_batch_" + std::to_string(i) + ".bin"), cifar10(2, 2 * i));
-  write_bytes(folder.file("cifar-10-batches-bin/test_batch.bin"), cifar10(3));
+    folder.write("cifar-10-batches-bin/data_batch_" + std::to_string(i) + ".bin", cifar10(2, 2 * i));
+  folder.write("cifar-10-batches-bin/test_batch.bin", cifar10(3));
   const auto shell = [&](const std::string& command) {
     return std::system(("cd '" + folder.path() + "' && " + command + " > said 2>&1").c_str());
   };
   if (shell("tar -czf a.tar.gz cifar-10-batches-bin && mkdir good bad") != 0)
     return test.skip("archive", "tar does not work here");
   const std::string get = "CIFAR10_URL=\"file://$PWD/a.tar.gz\" ";
-  test.check("another archive is refused",
-             shell(get + "'" + script + "' bad") != 0 &&
-                 read_bytes(folder.file("said")).find("expected c4a38c50") != std::string::npos,
-             read_bytes(folder.file("said")));
+  test.check(
+      "another archive is refused",
+      shell(get + "'" + script + "' bad") != 0 && folder.read("said").find("expected c4a38c50") != std::string::npos,
+      folder.read("said"));
   CHECK(std::filesystem::is_empty(folder.file("bad")));
   const std::string sum =
       "CIFAR10_SHA256=$( (sha256sum a.tar.gz || shasum -a 256 a.tar.gz) 2> /dev/null | cut -d ' ' -f 1) ";
   for (int i = 0; i < 2; ++i)
-    test.check(i == 0 ? "unpacks" : "and again", shell(sum + get + "'" + script + "' good") == 0,
-               read_bytes(folder.file("said")));
+    test.check(i == 0 ? "unpacks" : "and again", shell(sum + get + "'" + script + "' good") == 0, folder.read("said"));
   std::string five;
   for (int i = 1; i <= 5; ++i) five += cifar10(2, 2 * i);
-  CHECK(read_bytes(folder.file("good/cifar10_train.bin")) == five &&
-        read_bytes(folder.file("good/cifar10_test.bin")) == cifar10(3));
+  CHECK(folder.read("good/cifar10_train.bin") == five && folder.read("good/cifar10_test.bin") == cifar10(3));
 
   if (shell("python3 -c ''") != 0) return test.skip("data/cifar5m.py", "python3 is not installed");
   const std::string records = "'" + std::filesystem::path(script).parent_path().string() + "/cifar5m.sh' many 2";
   std::filesystem::create_directories(folder.file("many"));
   const auto archive = [&](const Arrays& arrays) {
-    write_bytes(folder.file("X.npy"), arrays.images);
-    write_bytes(folder.file("Y.npy"), arrays.labels);
+    folder.write("X.npy", arrays.images);
+    folder.write("Y.npy", arrays.labels);
     if (shell("python3 -m zipfile -c part2.npz X.npy Y.npy") != 0) throw Error("python3 -m zipfile fails");
-    return read_bytes(folder.file("part2.npz"));
+    return folder.read("part2.npz");
   };
   const auto part = [&](const std::string& bytes) {
-    write_bytes(folder.file("part2.npz"), bytes);
+    folder.write("part2.npz", bytes);
     return shell("rm -f many/* && CIFAR5M_URL=\"file://$PWD\" " + records);
   };
-  test.check("a part of CIFAR-5M", part(archive(cifar5m(12))) == 0, read_bytes(folder.file("said")));
-  CHECK(read_bytes(folder.file("many/cifar5m_part2.bin")) == cifar10(12));
+  test.check("a part of CIFAR-5M", part(archive(cifar5m(12))) == 0, folder.read("said"));
+  CHECK(folder.read("many/cifar5m_part2.bin") == cifar10(12));
   const auto refuse = [&](const char* name, const std::string& bytes, const std::string& words) {
     const bool failed = part(bytes) != 0;
-    test.check(name, failed && read_bytes(folder.file("said")).find(words) != std::string::npos,
-               read_bytes(folder.file("said")));
-    test.check("and no images of it", !std::filesystem::exists(folder.file("many/cifar5m_part2.bin")));
+    test.check(name, failed && folder.read("said").find(words) != std::string::npos, folder.read("said"));
+    test.check("and no images of it", !folder.exists("many/cifar5m_part2.bin"));
   };
   refuse("another shape", archive(cifar5m(2, "<i8", "3, 32, 32")), "array X is (2, 3, 32, 32) of type |u1");
   refuse("another type", archive(cifar5m(2, "<i4")), "array Y is (2,) of type <i4");
@@ -248,8 +245,7 @@ void scripts(Test& test) {
 void confusion_table(Test& test) {
   const TemporaryFolder folder;
   save_confusion({"disc", "hourglass"}, {1, 1, 1, 2}, folder.file("."), "two classes");
-  test.equal("confusion.csv", read_bytes(folder.file("confusion.csv")),
-             "true,disc,hourglass\ndisc,1,1\nhourglass,1,2\n");
+  test.equal("confusion.csv", folder.read("confusion.csv"), "true,disc,hourglass\ndisc,1,1\nhourglass,1,2\n");
 }
 
 // ---- train_image --------------------------------------------------------------------------------------------------
@@ -269,14 +265,14 @@ class Program : ProgramChecks {
     expect(shell, "data alone", "--data a.bin", 2, "--data without --test");
     expect(shell, "test alone", "--test a.bin", 2, "--test without --data");
     expect(shell, "no file", "--data a.bin --test b.bin", 1, "train_image: a.bin: cannot read");
-    write_bytes(shell.file("a.bin"), cifar10(3));
-    write_bytes(shell.file("b.bin"), cifar10(3).substr(1));
+    shell.write("a.bin", cifar10(3));
+    shell.write("b.bin", cifar10(3).substr(1));
     expect(shell, "an empty name", "--data a.bin,, --test a.bin", 2, "--data a.bin,,: an empty name");
     expect(shell, "an empty name of a test", "--data a.bin --test ,a.bin", 2, "--test ,a.bin: an empty name");
     expect(shell, "half a record", "--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number");
     expect(shell, "positions", "--model transformer --position none", 2, "--position none: models of images have");
     expect(shell, "flipped shapes", "--flip", 2, "--flip and --crop are for --data");
-    test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
+    test_.check("nothing was made", !shell.exists("runs"));
     const std::string one = "--data a.bin --test a.bin --steps 0 --eval-samples 1 --batch 1 --maps 0 ";
     expect(shell, "few test images", one + "--eval-samples 320", 0, "accuracy on 3 test images");
     expect(shell, "the papers' tiny model", one + "--preset tiny", 0, "1,331,712 without embeddings");
@@ -297,13 +293,13 @@ class Program : ProgramChecks {
       test_.equal(model + ": resumed", shell.run("--name parts --resume --steps 6 --threads 2").weights(),
                   whole.weights());
       for (const char* name : {"log.csv", "confusion.csv", "confusion.svg"})
-        test_.check(model + ": leaves " + name, std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
-      test_.equal(model + ": the same answers", read_bytes(shell.file("runs/parts/confusion.csv")),
-                  read_bytes(shell.file("runs/whole/confusion.csv")));
+        test_.check(model + ": leaves " + name, shell.exists(std::string("runs/whole/") + name));
+      test_.equal(model + ": the same answers", shell.read("runs/parts/confusion.csv"),
+                  shell.read("runs/whole/confusion.csv"));
       const std::string sheet = shell.file("runs/whole/heatmaps.svg");
       test_.check(model + ": heat maps",
                   has_maps(model) ? read_bytes(sheet).substr(0, 4) == "<svg" : !std::filesystem::exists(sheet));
-      const std::string page = read_bytes(shell.file("runs/whole/index.html"));
+      const std::string page = shell.read("runs/whole/index.html");
       const bool shows_maps = page.find("\"heatmaps.svg") != std::string::npos;
       test_.check(model + ": its page shows the confusion matrix and the heat maps",
                   page.find("\"confusion.svg") != std::string::npos && shows_maps == has_maps(model), page);
@@ -324,13 +320,11 @@ class Program : ProgramChecks {
     shell.run("--name large --seed 18446744073709551615" + TINY);
     expect_inspect("of a large seed", "runs/large --images 1", 0, "saved runs/large (heatmaps.svg)");
     expect_inspect("a sheet", "runs/a --images 3 --out a", 0, "saved a (heatmaps.svg)");
-    test_.equal("the run's own", read_bytes(shell.file("a/heatmaps.svg")),
-                read_bytes(shell.file("runs/a/heatmaps.svg")));
-    write_bytes(shell.file("ten.bin"), cifar10(3));
+    test_.equal("the run's own", shell.read("a/heatmaps.svg"), shell.read("runs/a/heatmaps.svg"));
+    shell.write("ten.bin", cifar10(3));
     expect_inspect("other images", "runs/a/model.safetensors --test ten.bin --layers 2", 0,
                    "saved runs/a (heatmaps.svg)");
-    test_.equal("the run's own is kept", read_bytes(shell.file("runs/a/heatmaps.svg.before")),
-                read_bytes(shell.file("a/heatmaps.svg")));
+    test_.equal("the run's own is kept", shell.read("runs/a/heatmaps.svg.before"), shell.read("a/heatmaps.svg"));
     expect_inspect("of other classes", "runs/a --test ten.bin --out b", 0,
                    "the model learned other classes than these images'");
     expect_inspect("no such layer", "runs/a --layers 3", 2, "--layers 3: the model has 2");
@@ -343,14 +337,14 @@ class Program : ProgramChecks {
 
   void fine_tuning() {
     const Shell shell(program_);
-    write_bytes(shell.file("ten.bin"), cifar10(12));
-    write_bytes(shell.file("hundred.bin"), cifar100(12));
+    shell.write("ten.bin", cifar10(12));
+    shell.write("hundred.bin", cifar100(12));
     const std::string ten = "--data ten.bin,ten.bin --test ten.bin --flip --crop 2" + TINY;
     expect(shell, "CIFAR-10", "--name a " + ten, 0, "accuracy on 12 test images");
     expect(shell, "another head",
            "--name b --data hundred.bin --test hundred.bin --init runs/a/model.safetensors --steps 0" + TINY, 0,
            "runs/a/model.safetensors is for other classes: the readout is newly initialized");
-    write_bytes(shell.file("three.bin"), cifar10(3, 4));
+    shell.write("three.bin", cifar10(3, 4));
     const Outcome tested =
         shell.run("--name t --data ten.bin --test three.bin" + TINY + "--steps 1 --batch 2 --eval-samples 3");
     const CsvTable log = read_csv(shell.file("runs/t/log.csv"));
@@ -358,7 +352,7 @@ class Program : ProgramChecks {
                 tested.prints(text("accuracy on 3 test images: %.2f %%, loss %.4f\n",
                                    100 * log.column("eval_accuracy").back(), log.column("eval_loss").back())),
                 tested.output);
-    std::istringstream table(read_bytes(shell.file("runs/t/confusion.csv")));
+    std::istringstream table(shell.read("runs/t/confusion.csv"));
     std::string line, seen;
     for (std::getline(table, line); std::getline(table, line);) {
       int images = 0;

@@ -46,7 +46,7 @@ class ProgramTest : ProgramChecks {
     expect(shell, "no number", "--lr fast", 2, "--lr fast: expected a number");
     expect(shell, "no such model", "--model gru", 2, "causal_rn");
     expect(shell, "a path for a name", "--name ../a", 2, "--name ../a: expected letters");
-    test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
+    test_.check("nothing was made", !shell.exists("runs"));
     expect(shell, "too many samples a step",
            "--batch 65536 --shards 65536 --accumulate 65536 --length 1 --width 4 --layers 1", 2,
            "--batch 65536 --accumulate 65536: expected at most 2,147,483,647 samples a step");
@@ -55,14 +55,12 @@ class ProgramTest : ProgramChecks {
   void run_and_resume() {
     const Shell shell(program_);
     const Outcome whole = expect(shell, "a run", "--name whole --steps 9" + SMALL, 0, "one token at a time");
-    for (const char* name : {"log.csv", "model.safetensors", "curve.svg"})
-      test_.check(std::string("leaves ") + name,
-                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    leaves(shell, "runs/whole/", {"log.csv", "model.safetensors", "curve.svg"});
     test_.equal("three threads", shell.run("--name three --steps 9" + SMALL + "--threads 3").weights(),
                 whole.weights());
     shell.run("--name parts --steps 5" + SMALL);
     test_.equal("resumed", shell.run("--name parts --resume --steps 9").weights(), whole.weights());
-    test_.equal("its log", log_rows(shell.file("runs/parts/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
+    test_.equal("its log", shell.log("parts"), shell.log("whole"));
     const auto without_seconds = [&](const char* name) {
       return checksum_of_rows(shell.file(std::string("runs/") + name + "/model.safetensors"));
     };
@@ -84,7 +82,7 @@ class ProgramTest : ProgramChecks {
     test_.check("names itself", reference.prints("reference (plain loops, one thread)"), reference.output);
     test_.check("ends with weights", reference.weights().size() == 16, reference.output);
     test_.equal("the CPU's weights", reference.weights(), cpu.weights());
-    test_.equal("the CPU's log", log_rows(shell.file("runs/loops/log.csv")), log_rows(shell.file("runs/cpu/log.csv")));
+    test_.equal("the CPU's log", shell.log("loops"), shell.log("cpu"));
     const auto resumed = [&](const char* name, const char* device) {
       return shell.run(text("--name %s --resume --steps 23 --device %s", name, device)).weights();
     };
@@ -151,31 +149,24 @@ class ProgramTest : ProgramChecks {
     const std::string list = "--compare transformer,rnn:hidden=8,transformer:position=none --evaluate-lengths 3,6 ";
     const Outcome whole =
         expect(shell, "a comparison", list + "--name whole --steps 9" + SMALL, 0, "transformer:position=none");
-    for (const char* name : {"compare.csv", "compare.svg", "lengths.csv", "lengths.svg", "rnn-hidden-8/log.csv"})
-      test_.check(std::string("leaves ") + name,
-                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    leaves(shell, "runs/whole/", {"compare.csv", "compare.svg", "lengths.csv", "lengths.svg", "rnn-hidden-8/log.csv"});
     for (const char* name : {"compare.svg", "lengths.svg"})
       test_.check(std::string("what guesses would reach stands in ") + name,
-                  read_bytes(shell.file(std::string("runs/whole/") + name)).find(">chance<") != std::string::npos);
+                  shell.read(std::string("runs/whole/") + name).find(">chance<") != std::string::npos);
     const Outcome alone =
         shell.run("--model transformer --position none --evaluate-lengths 3,6 --name alone --steps 9" + SMALL);
     test_.check("the weights of each are said", whole.prints("  " + alone.weights() + "\n"), whole.output);
-    test_.check("and kept", read_bytes(shell.file("runs/whole/compare.csv")).find("," + alone.weights() + "\n") !=
-                                std::string::npos);
-    const Outcome folder =
-        expect_script(shell, "its folder is that of no checkpoint",
-                      "'" + std::filesystem::path(program_).parent_path().string() + "/inspect' info runs/whole", 1,
-                      "runs/whole: several runs are in this folder (rnn-hidden-8, transformer, "
-                      "transformer-position-none): name one of them");
-    test_.equal("a variant is the run that it would be alone", log_rows(shell.file("runs/alone/log.csv")),
-                log_rows(shell.file("runs/whole/transformer-position-none/log.csv")));
+    test_.check("and kept",
+                shell.read("runs/whole/compare.csv").find("," + alone.weights() + "\n") != std::string::npos);
+    const Outcome folder = expect_script(shell, "its folder is that of no checkpoint", "inspect info runs/whole", 1,
+                                         "runs/whole: several runs are in this folder (rnn-hidden-8, transformer, "
+                                         "transformer-position-none): name one of them");
+    test_.equal("a variant is the run that it would be alone", shell.log("alone"),
+                shell.log("whole/transformer-position-none"));
     shell.run(list + "--name parts --steps 5" + SMALL);
     shell.run(list + "--name parts --steps 9" + SMALL);
-    test_.equal("continued: a log", log_rows(shell.file("runs/parts/rnn-hidden-8/log.csv")),
-                log_rows(shell.file("runs/whole/rnn-hidden-8/log.csv")));
-    for (const char* name : {"compare.csv", "lengths.csv"})
-      test_.equal(std::string("continued: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
-                  read_bytes(shell.file(std::string("runs/whole/") + name)));
+    test_.equal("continued: a log", shell.log("parts/rnn-hidden-8"), shell.log("whole/rnn-hidden-8"));
+    same_files(shell, "continued: ", "runs/parts/", "runs/whole/", {"compare.csv", "lengths.csv"});
     expect(shell, "no such comparison", "--compare rnn --resume --name nowhere" + SMALL, 1,
            "runs/nowhere: there is no such folder to continue");
     expect(shell, "an empty variant", "--compare rnn,,rnn", 2, "\"\": expected a model or OPTION=VALUE");
@@ -190,8 +181,7 @@ class ProgramTest : ProgramChecks {
            "none: ");
     expect(shell, "from another model", "--name no --compare transformer,rnn:init=runs/alone" + SMALL, 1,
            "has no tensor cell.input.weight, which this model wants\n");
-    test_.check("leave nothing", !std::filesystem::exists(shell.file("runs/no")) &&
-                                     !std::filesystem::exists(shell.file("runs/compare")));
+    test_.check("leave nothing", !shell.exists("runs/no") && !shell.exists("runs/compare"));
     expect(shell, "lengths of one variant", "--compare rnn:evaluate-lengths=3,transformer" + SMALL, 2,
            "--evaluate-lengths is common to all variants");
     expect(shell, "no such device", "--device cuda:x" + SMALL, 2,
@@ -331,7 +321,7 @@ class ProgramTest : ProgramChecks {
     if (shell.script(no_room).status != 0) return test_.skip("threads that do not start", "ulimit -s cannot be raised");
     expect(shell, "threads that do not start", "--name a --steps 1" + SMALL + "--threads 3", 1,
            "Thread creation failed", no_room);
-    test_.check("leave no run", !std::filesystem::exists(shell.file("runs/a")));
+    test_.check("leave no run", !shell.exists("runs/a"));
     expect(shell, "one needs none", "--name a --steps 1" + SMALL, 0, "weights ", no_room);
   }
 
@@ -342,7 +332,7 @@ class ProgramTest : ProgramChecks {
     expect(shell, "of another shape", "--name c --steps 1 --init runs/a/model.safetensors" + SMALL + "--width 16", 1,
            "tensor token_embedding.weight has shape 29×12, this model wants 29×16\n");
     expect(shell, "no file", "--name c --init nowhere" + SMALL, 1, "nowhere");
-    test_.check("no folder is left", !std::filesystem::exists(shell.file("runs/c")));
+    test_.check("no folder is left", !shell.exists("runs/c"));
   }
 
   void divergence() {
@@ -367,12 +357,12 @@ class ProgramTest : ProgramChecks {
     save("large.safetensors");
     expect(shell, "too large", "--name b --init large.safetensors" + SMALL, 1,
            "before the first step: the weights of --init large.safetensors are too large");
-    test_.check("is not saved", !std::filesystem::exists(shell.file("runs/b/model.safetensors")));
+    test_.check("is not saved", !shell.exists("runs/b/model.safetensors"));
   }
 
   void disk() {
     const Shell shell(program_);
-    write_bytes(shell.file("runs"), "a file");
+    shell.write("runs", "a file");
     expect(shell, "runs is a file", "--steps 1" + SMALL, 1, "runs/copy: cannot make the folder: Not a directory");
     std::filesystem::remove(shell.file("runs"));
     shell.run("--name a --steps 3" + SMALL);
@@ -393,7 +383,7 @@ class ProgramTest : ProgramChecks {
     const std::string settings = "--steps 150 --save-every 1 --name ";
     const std::string whole = shell.run(settings + "whole" + SMALL).weights();
     const Outcome outcome =
-        shell.script("'" + program_ + "' " + settings + "a" + SMALL + "--batch 512 & child=$!; " +
+        shell.script("train_copy " + settings + "a" + SMALL + "--batch 512 & child=$!; " +
                      wait_for_lines("runs/a/log.csv", 3) + "kill -" + signal + " $child; wait $child; echo status $?");
     test_.check("status", outcome.prints(text("status %d", status)), outcome.output);
     if (signal == "INT")
@@ -415,18 +405,16 @@ class OtherPrograms : ProgramChecks {
   void text() {
     const Shell shell(folder_ + "/train_text");
     const Outcome whole = expect(shell, "a run", "--name whole --steps 9" + TEXT, 0, {"bits/character", "  | "});
-    for (const char* name : {"log.csv", "model.safetensors", "best.safetensors", "curve.svg"})
-      test_.check(std::string("leaves ") + name,
-                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    leaves(shell, "runs/whole/", {"log.csv", "model.safetensors", "best.safetensors", "curve.svg"});
     // The windows of an epoch are 23: both parts end within one.
-    write_bytes(shell.file("text"), std::string(100, 'a') + "\n" + std::string(99, 'b'));
+    shell.write("text", std::string(100, 'a') + "\n" + std::string(99, 'b'));
     const std::string data = " --data text --val-part 0.05 --schedule constant" + TEXT;
     const Outcome epochs = shell.run("--name epochs --steps 20" + data);
     shell.run("--name parts --steps 7" + data);
     test_.equal("resumed within an epoch", shell.run("--name parts --resume --steps 20").weights(), epochs.weights());
     expect(shell, "epochs", "--name two --epochs 2 --quiet" + data, 0, "Finished at step 12");
     expect(shell, "no such file", "--data nowhere" + TEXT, 1, "nowhere");
-    write_bytes(shell.file("latin"), std::string(300, 'x') + "\xE9" + std::string(300, 'x'));
+    shell.write("latin", std::string(300, 'x') + "\xE9" + std::string(300, 'x'));
     expect(shell, "not ASCII", "--data latin --steps 1" + TEXT, 0,
            "latin is not ASCII (its byte 301): tokens are bytes");
     expect(shell, "not ASCII, and characters are wanted", "--data latin --tokenizer ascii" + TEXT, 1, "latin");
@@ -454,9 +442,9 @@ class OtherPrograms : ProgramChecks {
   // A text whose second half, the evaluation's, is nothing like its first.
   void text_measured() {
     const Shell shell(folder_ + "/train_text");
-    write_bytes(shell.file("a"), std::string(100, 'a'));
-    write_bytes(shell.file("b"), std::string(100, 'b'));
-    write_bytes(shell.file("both"), std::string(100, 'a') + std::string(100, 'b'));
+    shell.write("a", std::string(100, 'a'));
+    shell.write("b", std::string(100, 'b'));
+    shell.write("both", std::string(100, 'a') + std::string(100, 'b'));
     const std::string learn = " --warmup 0 --lr 0.05 --schedule constant" + TEXT + "--eval-samples 100 ";
     const Outcome run = shell.run("--name both --data both --val-part 0.5 --steps 12" + learn);
     const CsvTable log = read_csv(shell.file("runs/both/log.csv"));
@@ -479,18 +467,18 @@ class OtherPrograms : ProgramChecks {
     test_.check("which is not the last", lowest + 1 != losses.end());
     const std::string line = run.output.substr(run.output.rfind("validation loss "));
     const std::string measures = line.substr(0, line.find('\n'));
-    write_bytes(shell.file("whole"), std::string(97, 'b'));  // 96 tokens that have one before them
+    shell.write("whole", std::string(97, 'b'));  // 96 tokens that have one before them
     expect(shell, "the same of a file", "--evaluate runs/both --data whole --threads 1", 0,
            "12 windows of 8 tokens, 96 tokens scored\n" + measures);
     expect(shell, "some windows of a file", "--evaluate runs/both --data b --eval-samples 5", 0,
            ": 5 of 12 windows of 8 tokens, 40 tokens scored\n");
     // What is left behind whole windows is scored, too: four right answers of the 102.
-    write_bytes(shell.file("tail"), std::string(99, 'b') + "aaaa");
+    shell.write("tail", std::string(99, 'b') + "aaaa");
     const Outcome tail = shell.run("--evaluate runs/both --data tail");
     test_.check("the last, shorter window", tail.prints("12 windows of 8 and one of 6 tokens, 102 tokens scored\n"),
                 tail.output);
     test_.check("counts as its tokens", tail.prints("accuracy 3.9 %"), tail.output);
-    write_bytes(shell.file("short"), "bbbb");
+    shell.write("short", "bbbb");
     expect(shell, "a text of less than a window", "--evaluate runs/both --data short", 0,
            "one window of 3 tokens, 3 tokens scored\n");
     test_.equal("and where it is a file of its own",
@@ -500,7 +488,7 @@ class OtherPrograms : ProgramChecks {
     // Of characters of two bytes, each of them a token: the 21 targets of three windows begin 11 of them.
     std::string accents;
     for (int i = 0; i < 100; ++i) accents += "\u00E9";
-    write_bytes(shell.file("accents"), accents);
+    shell.write("accents", accents);
     const Outcome bytes = shell.run("--name accents --data accents --val-part 0.125 --tokenizer bytes --steps 1" +
                                     TEXT + "--context 7 --eval-samples 100");
     const double of_bytes = number_behind(bytes, "validation loss ");
@@ -514,10 +502,9 @@ class OtherPrograms : ProgramChecks {
     const Shell backwards(folder_ + "/train_text");
     backwards.run("--evaluate-lengths 16,4 " + asked);
     shell.run("--evaluate-lengths 4,16 " + asked);
-    test_.equal("a curve goes from left to right whatever the order",
-                read_bytes(backwards.file("runs/lengths/lengths.svg")),
-                read_bytes(shell.file("runs/lengths/lengths.svg")));
-    const std::string lengths = read_bytes(shell.file("runs/lengths/lengths.csv"));
+    test_.equal("a curve goes from left to right whatever the order", backwards.read("runs/lengths/lengths.svg"),
+                shell.read("runs/lengths/lengths.svg"));
+    const std::string lengths = shell.read("runs/lengths/lengths.csv");
     const std::vector<std::string> cells = split(lengths.substr(lengths.rfind("transformer,")), ',');
     test_.check("each length has a perplexity of its own", cells.size() == 3 && cells[1] + "\n" != cells[2], lengths);
   }
@@ -532,10 +519,10 @@ class OtherPrograms : ProgramChecks {
     shell.run("--name on --resume --steps 12");
     test_.check("who goes on learns for worse", last() > early, std::to_string(last()));
     test_.equal("and keeps the better model", kept(), "2");
-    const std::string rows = log_rows(shell.file("runs/on/log.csv"));
+    const std::string rows = shell.log("on");
     expect(shell, "fewer steps than there are", "--name on --resume --steps 9", 0, "step 12 of 12");
-    test_.equal("leave the evaluation", log_rows(shell.file("runs/on/log.csv")), rows);
-    write_bytes(shell.file("runs/on/best.safetensors"), "damaged");
+    test_.equal("leave the evaluation", shell.log("on"), rows);
+    shell.write("runs/on/best.safetensors", "damaged");
     expect(
         shell, "a damaged one keeps nobody from going on", "--name on --resume --steps 14", 0,
         {"Finished at step 14",
@@ -543,99 +530,23 @@ class OtherPrograms : ProgramChecks {
     test_.equal("and is made anew", kept(), "14");
   }
 
-  // What options make of models: their configurations, as checkpoints keep them.
+  // What options make of models: their configurations, as checkpoints keep them (test/configurations.txt).
   void configurations() {
     const Shell shell(folder_ + "/train_text");
-    int runs = 0;
-    const auto check = [&](const char* program, const std::string& arguments, const std::string& config) {
-      const std::string name = "r" + std::to_string(++runs);
-      const Outcome outcome = shell.script("'" + folder_ + "/" + program + "' --steps 0 --quiet --threads 1 --name " +
-                                           name + " " + arguments + "; ls -d runs/" + name + "/*/model.safetensors");
+    std::istringstream lines(read_bytes("test/configurations.txt"));
+    std::string command, config;
+    for (int runs = 1; std::getline(lines, command);) {
+      if (command.empty() || command[0] == '#') continue;
+      std::getline(lines, config);
+      const std::string name = "r" + std::to_string(runs++);
+      const Outcome outcome = shell.script(command + " --steps 0 --quiet --threads 1 --name " + name + "; ls -d runs/" +
+                                           name + "/*/model*");
       const size_t inside = outcome.output.find("\nruns/" + name + "/");  // of a group's only run
       const std::string path = inside == std::string::npos ? "runs/" + name + "/model.safetensors"
                                                            : std::string(trim(outcome.output.substr(inside)));
-      const bool saved = std::filesystem::exists(shell.file(path));
-      test_.equal(std::string(program) + " " + arguments,
-                  saved ? SafetensorsFile(shell.file(path)).metadata("config") : outcome.output, config);
-    };
-    const std::string text = " --width 8 --context 16 --batch 2 --eval-samples 1 --sample-length 0",
-                      deep = " --layers 3 --heads 2" + text, strings = " --width 8 --eval-samples 2 --test-strings 2",
-                      some = strings + " --test-every 401", images = " --width 8 --batch 2 --eval-samples 1 --maps 0";
-    const std::string sizes = "{\"vocab\":128,\"context\":16,\"width\":8,\"layers\":3,";
-    check("train_text", "--model causal_rn" + deep,
-          sizes +
-              "\"hidden\":8,\"heads\":2,\"causal\":true,\"activation\":\"exp\",\"pre_activation_norm\":\"exact\","
-              "\"post_reduction_norm\":true}");
-    check("train_text", "--model linear_causal_rn --no-post-norm" + deep,
-          sizes +
-              "\"hidden\":8,\"heads\":2,\"causal\":true,\"pre_activation_norm\":\"approximate\","
-              "\"post_reduction_norm\":false}");
-    check("train_text", "--position alibi --norm-position post" + deep,
-          sizes +
-              "\"hidden\":32,\"heads\":2,\"causal\":true,\"position\":\"alibi\",\"norm\":\"plain\",\"qkv_bias\":true,"
-              "\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"all\",\"norm_position\":\"post\"}");
-    check("train_text", "--model linear_transformer --feature-map identity --position sinusoidal" + deep,
-          sizes +
-              "\"hidden\":32,\"heads\":2,\"causal\":true,\"position\":\"sinusoidal\",\"norm\":\"plain\","
-              "\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"all\",\"feature_map\":\"identity\","
-              "\"normalized\":false}");
-    check("train_text", "--model mamba --layers 3" + text,
-          sizes + "\"state\":16,\"conv\":4,\"expand\":2,\"dt_rank\":1}");
-    check("train_text", "--model rnn --hidden 12" + text,
-          "{\"vocab\":128,\"classes\":128,\"hidden\":12,\"cell\":\"lstm\",\"readout\":\"all\"}");
-    check("train_text", "--model mlp_lm --layers 3 --embedding 6" + text,
-          "{\"vocab\":128,\"context\":16,\"embedding\":6,\"width\":8,\"blocks\":3}");
-    check("train_text", "--model dct_mlp" + deep,
-          sizes + "\"hidden\":32,\"heads\":2,\"frequencies\":[4,4],\"windows\":[4,16]}");
-    check("train_text", "--model regular_gpt --chunk 3" + deep,
-          "{\"vocab\":128,\"classes\":128,\"width\":8,\"hidden\":32,\"heads\":2,\"chunk\":3,\"thickness\":1,"
-          "\"norm\":\"affine\",\"form\":\"dilated\",\"readout\":\"all\"}");
-    const std::string one = " --batch 1 --eval-samples 1 --sample-length 0";
-    check("train_text", "--preset tiny" + one,  // the papers'
-          "{\"vocab\":128,\"context\":256,\"width\":192,\"layers\":12,\"hidden\":768,\"heads\":1,\"causal\":true,"
-          "\"position\":\"learned\",\"norm\":\"plain\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\","
-          "\"readout\":\"all\"}");
-    check("train_text", "--readout last" + one,  // GPT-2's style, without a mask
-          "{\"vocab\":128,\"context\":15,\"width\":64,\"layers\":2,\"hidden\":256,\"heads\":4,\"causal\":false,"
-          "\"position\":\"learned\",\"norm\":\"affine\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"tanh\","
-          "\"readout\":\"last\",\"embedding_deviation\":0.02}");
-    const std::string symbols = "{\"vocab\":2,\"classes\":2,\"width\":8,\"hidden\":32,\"heads\":2,";
-    check("train_regular", "--heads 2" + some,
-          symbols + "\"chunk\":2,\"thickness\":1,\"norm\":\"affine\",\"form\":\"chunked\",\"readout\":\"last\"}");
-    check("train_regular", "--form dilated --thickness 2 --chunk 3 --heads 2" + some,
-          symbols + "\"chunk\":3,\"thickness\":2,\"norm\":\"affine\",\"form\":\"dilated\",\"readout\":\"last\"}");
-    check("train_regular", "--model rnn --task cycle_navigation" + some,
-          "{\"vocab\":3,\"classes\":5,\"hidden\":8,\"cell\":\"elman\",\"readout\":\"last\"}");
-    check("train_regular", "--model mamba --task modular_arithmetic --leading-plus" + some,
-          "{\"vocab\":8,\"context\":40,\"width\":8,\"layers\":5,\"state\":16,\"conv\":4,\"expand\":2,\"dt_rank\":1}");
-    for (const bool next : {false, true})  // the authors' Transformer; it has a mask if every position has an answer
-      check("train_regular",
-            "--model transformer --width 16 --heads 2 --eval-samples 2 --test-strings 2 " +
-                std::string(next ? "--protocol next --task D_3 --train-length 10" : "--test-every 401"),
-            baseline_of_languages(next));
-    const std::string patches = "{\"patches\":256,\"patch_size\":12,\"classes\":10,\"width\":8,";
-    check("train_image", "--layers 2 --heads 2" + images,
-          patches +
-              "\"layers\":2,\"hidden\":8,\"heads\":2,\"pre_activation_norm\":\"approximate\","
-              "\"post_reduction_norm\":true}");
-    check("train_image", "--model transformer --layers 2 --heads 2" + images,
-          patches +
-              "\"layers\":2,\"hidden\":32,\"heads\":2,\"causal\":false,\"position\":\"learned\","
-              "\"norm\":\"plain\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"last\"}");
-    check("train_image", "--model deep_sets" + images, patches + "\"hidden\":8,\"activation\":\"relu\"}");
-    for (const auto& [activation, form] : {std::pair("exp", "linear"), {"relu", "quadratic"}})
-      check("train_image", std::string("--model relation_network --activation ") + activation + images,
-            patches + "\"hidden\":8,\"activation\":\"" + activation + "\",\"form\":\"" + form + "\"}");
-  }
-
-  static std::string baseline_of_languages(bool next) {
-    return std::string("{\"vocab\":2,\"context\":") + (next ? "10" : "40") +
-           ",\"width\":16,\"layers\":5,\"hidden\":64,\"heads\":2,\"causal\":" + (next ? "true" : "false") +
-           ",\"position\":\"xl\",\"norm\":\"affine\",\"qkv_bias\":false,\"out_bias\":false,\"gelu\":\"erf\","
-           "\"readout\":\"" +
-           (next ? "all" : "last") +
-           "\",\"norm_position\":\"post\",\"mlp_activation\":\"relu\",\"classes\":2,\"head_bias\":true,"
-           "\"embedding_scale\":4}";
+      test_.equal(command, shell.exists(path) ? SafetensorsFile(shell.file(path)).metadata("config") : outcome.output,
+                  config);
+    }
   }
 
   // Models that read windows of one length and answer once, at their end.
@@ -664,7 +575,7 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "a comparison", "--compare mlp_lm,transformer:readout=last --steps 2" + TEXT, 0,
            "transformer:readout=last");
     receptive_fields(shell);
-    const std::string generate = "'" + folder_ + "/generate' --length 30 --quiet ";
+    const std::string generate = "generate --length 30 --quiet ";
     for (const char* name : {"whole", "t"}) {
       const std::string run = generate + "runs/" + name + " --prompt 'One '";  // shorter than the context of 8
       const Outcome once = shell.script(run);
@@ -682,7 +593,7 @@ class OtherPrograms : ProgramChecks {
 
   // Of models that answer once a window, and of one that does not.
   void receptive_fields(const Shell& shell) {
-    const std::string inspect = "'" + folder_ + "/inspect' receptive-field runs/whole runs/t ";
+    const std::string inspect = "inspect receptive-field runs/whole runs/t ";
     expect_script(shell, "receptive fields", inspect, 0, {"mlp_lm, text", "transformer, text"});
     test_.equal("receptive fields on the reference", shell.script(inspect + "--device reference").output,
                 shell.script(inspect).output);
@@ -697,9 +608,9 @@ class OtherPrograms : ProgramChecks {
     const Shell shell(folder_ + "/train_text");
     const std::string dct = " --model dct_mlp" + TEXT;
     const Outcome whole = expect(shell, "a run", "--name whole --steps 9" + dct, 0, {"bits/character", "  | "});
-    test_.check("its windows", read_bytes(shell.file("runs/whole/model.safetensors")).find("\\\"windows\\\":[4,8]") !=
-                                   std::string::npos);
-    const std::string generate = "'" + folder_ + "/generate' runs/whole --length 30 --quiet --prompt 'One '";
+    test_.check("its windows",
+                shell.read("runs/whole/model.safetensors").find("\\\"windows\\\":[4,8]") != std::string::npos);
+    const std::string generate = "generate runs/whole --length 30 --quiet --prompt 'One '";
     const Outcome once = shell.script(generate);
     test_.check("continues the prompt",
                 once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 35,
@@ -750,7 +661,7 @@ class OtherPrograms : ProgramChecks {
     change_vocabulary(shell, "lies.safetensors", 200000, 128);
     expect(shell, "more tokens than the weights have", "lies.safetensors", 1, "lies.safetensors: tensor ");
     test_.check("nor can it be inspected",
-                shell.script("'" + folder_ + "/inspect' receptive-field small.safetensors").prints("less than the"));
+                shell.script("inspect receptive-field small.safetensors").prints("less than the"));
   }
 
   void windows_and_talk(const Shell& shell) {
@@ -761,10 +672,9 @@ class OtherPrograms : ProgramChecks {
     const std::string halves = "runs/t --length 12 --quiet --temperature 0 --prompt 'Once a cat sat '";
     test_.check("as far as half a window never does", shell.run(halves).output.size() == 28);
     const std::string like = shell.run("runs/t --length 9 --quiet --prompt 'One '").output;
-    write_bytes(shell.file("talk"), "One \nTwo \n");
+    shell.write("talk", "One \nTwo \n");
     const Outcome talk = shell.run("runs/t --length 9 --quiet --interactive < talk");
-    const Outcome slowly =
-        shell.script("(echo 'One '; sleep 1) | '" + folder_ + "/generate' runs/t --length 9 --interactive");
+    const Outcome slowly = shell.script("(echo 'One '; sleep 1) | generate runs/t --length 9 --interactive");
     test_.check("the waiting for a prompt is not its time", number_behind(slowly, "9 tokens in ") < 0.9, slowly.output);
     test_.check("talks", talk.status == 0 && talk.output.size() == 20 && talk.output.substr(0, 9) == like.substr(4, 9),
                 talk.output);
@@ -773,7 +683,7 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "a prompt while talking", "runs/t --interactive --prompt a", 2, "expected one of them");
     expect(shell, "samples while talking", "runs/t --interactive --samples 2", 2,
            "--samples 2: does nothing with --interactive");
-    write_bytes(shell.file("foreign"), "\xC3\xA9\nOne \nTwo \n");
+    shell.write("foreign", "\xC3\xA9\nOne \nTwo \n");
     const Outcome on = shell.run("runs/t --length 9 --quiet --interactive < foreign");
     test_.check("a character that it has not ends no talk",
                 on.status == 0 && on.prints("is no 7-bit ASCII character") &&
@@ -786,7 +696,7 @@ class OtherPrograms : ProgramChecks {
   // Signals, an output that takes no more, an input that cannot be read, and one that is longer than what the model
   // reads.
   void talk_that_ends(const Shell& shell) {
-    const std::string generate = "'" + folder_ + "/generate' runs/t ";
+    const std::string generate = "generate runs/t ";
     const Outcome ended = shell.script("yes One | timeout -k 9 2 " + generate +
                                        "--interactive --quiet --length 10000000 > said; echo status $?");
     test_.check("SIGTERM ends a talk in the midst of an answer", ended.prints("status 124"), ended.output);
@@ -798,13 +708,13 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "a folder as the standard input", "runs/t --quiet --length 3 --interactive < .", 1,
            "the standard input cannot be read to its end");
     expect(shell, "nothing said", "runs/t --interactive < /dev/null", 0, "0 tokens in 0.0 s, 0 tokens/s");
-    write_bytes(shell.file("long"), "One day he went\n");
+    shell.write("long", "One day he went\n");
     expect(shell, "a long line", "runs/t --interactive --length 2 < long", 0,
            "note: the prompt has 15 tokens and the model reads 8 at most");
-    write_bytes(shell.file("longer"), std::string(5000, 'a') + "\n");
+    shell.write("longer", std::string(5000, 'a') + "\n");
     for (const char* const model :
          {"rnn --hidden 8", "mamba --width 8", "linear_transformer --position none --width 8 --heads 2"}) {
-      shell.script("'" + folder_ + "/train_text' --name recurrent --model " + model +
+      shell.script(std::string("train_text --name recurrent --model ") + model +
                    " --steps 1 --context 8 --batch 4 --eval-samples 4 --sample-length 0 --tokenizer "
                    "bytes --threads 1");
       const Outcome talk = shell.run("runs/recurrent --interactive --length 2 < longer");
@@ -816,15 +726,15 @@ class OtherPrograms : ProgramChecks {
 
   // A continuation depends on the whole dialogue, not on the number of tokens requested.
   void talks_in_windows(const Shell& shell) {
-    const std::string train = "'" + folder_ + "/train_text' ",
+    const std::string train = "train_text ",
                       learn =
                           " --width 32 --layers 1 --context 8 --batch 16 --eval-samples 8 --eval-every 400 "
                           "--sample-length 0 --threads 1 --lr 0.01 ";
     shell.script(train + "--model mlp_lm --name m --steps 400 --embedding 8" + learn);
     const std::string greedy = " --quiet --temperature 0 --length 20 ", line = "Once upon a time there was";
     const std::string first = shell.run("runs/m" + greedy + "--prompt '" + line + "'").output;
-    write_bytes(shell.file("lines"), line + "\nA\n");
-    write_bytes(shell.file("said"), first.substr(0, first.size() - 1) + "\nA");
+    shell.write("lines", line + "\nA\n");
+    shell.write("said", first.substr(0, first.size() - 1) + "\nA");
     test_.equal("a model of windows remembers what was said",
                 shell.run("runs/m --interactive" + greedy + "< lines").output.substr(21),
                 shell.run("runs/m --prompt \"$(cat said)\"" + greedy).output.substr(first.size() + 1));
@@ -837,7 +747,7 @@ class OtherPrograms : ProgramChecks {
 
   // Weights that are no numbers or too large, and sizes that no model has: the file is named.
   void of_a_damaged_checkpoint(const Shell& shell, const std::string& train) {
-    std::string whole = read_bytes(shell.file("runs/t/model.safetensors"));
+    std::string whole = shell.read("runs/t/model.safetensors");
     for (size_t at; (at = whole.find("checksum_of")) != std::string::npos;) whole[at] = 'x';  // as others write them
     uint64_t header = 0;
     std::memcpy(&header, whole.data(), sizeof header);
@@ -845,7 +755,7 @@ class OtherPrograms : ProgramChecks {
     const auto fill = [&](const char* name, uint32_t bits) {
       for (size_t i = sizeof header + header; i + sizeof bits <= bytes.size(); i += sizeof bits)
         std::memcpy(&bytes[i], &bits, sizeof bits);
-      write_bytes(shell.file(name), bytes);
+      shell.write(name, bytes);
       return shell.script(train + "--evaluate " + name + " --data other.txt");
     };
     const Outcome nan = fill("nan.safetensors", 0x7fc00000u), large = fill("large.safetensors", 0x7f7fffffu);
@@ -861,15 +771,15 @@ class OtherPrograms : ProgramChecks {
     const size_t at = bytes.find(heads);
     if (!test_.check("heads", at != std::string::npos)) return;
     bytes[at + heads.size()] = '3';
-    write_bytes(shell.file("heads.safetensors"), bytes);
+    shell.write("heads.safetensors", bytes);
     expect(shell, "sizes that no model has", "heads.safetensors", 1,
            "generate: heads.safetensors: transformer: heads 3 does not divide width");
   }
 
   // Sizes and tokenizer from a file, and its loss on another text.
   void of_a_checkpoint(const Shell& shell) {
-    write_bytes(shell.file("other.txt"), std::string(300, 'a') + "One day he went to the old house.");
-    const std::string train = "'" + folder_ + "/train_text' ";
+    shell.write("other.txt", std::string(300, 'a') + "One day he went to the old house.");
+    const std::string train = "train_text ";
     expect_script(shell, "its loss on another text", train + "--evaluate runs/t --data other.txt", 0,
                   "on other.txt: 41 windows of 8 and one of 4 tokens, 332 tokens scored");
     const auto refused = [&](const char* name, const std::string& arguments, const std::string& words) {
@@ -890,7 +800,7 @@ class OtherPrograms : ProgramChecks {
             "--layers 4: does nothing with --thickness 1");
     refused("a model beside that of a file", "--data other.txt --init runs/t --model rnn",
             "--model rnn: does nothing with --init runs/t");
-    test_.check("leaves no run", !std::filesystem::exists(shell.file("runs/text")));
+    test_.check("leaves no run", !shell.exists("runs/text"));
     expect_script(
         shell, "a text that becomes shorter",
         "cp other.txt shorter.txt; " + train +
@@ -900,7 +810,7 @@ class OtherPrograms : ProgramChecks {
             "while ! test -e runs/shorter/model.safetensors && kill -0 $!; do sleep 0.1; done; : > shorter.txt; wait "
             "$!",
         1, "a file that is being read has become shorter");
-    write_bytes(shell.file("accents.txt"), std::string(300, 'a') + "caf\u00E9");
+    shell.write("accents.txt", std::string(300, 'a') + "caf\u00E9");
     const std::string accents = "--evaluate runs/t --data accents.txt";
     test_.check("another character", shell.script(train + accents).prints("is no 7-bit ASCII character"));
     test_.check("replaced", shell.script(train + accents + " --replace").prints("windows of 8 "));
@@ -922,18 +832,18 @@ class OtherPrograms : ProgramChecks {
     test_.equal("resumed without it", shell.script(train + "--name v --resume --steps 2").weights(),
                 shell.script(train + "--name w --resume --steps 2").weights());
     shell.script("mv runs/t/moved.safetensors runs/t/model.safetensors");
-    expect_script(shell, "what it is", "'" + folder_ + "/inspect' info runs/u", 0,
+    expect_script(shell, "what it is", "inspect info runs/u", 0,
                   {"transformer, by train_text, step 2", "weights      " + tuned.weights(), "128×8"});
-    const std::string convert = "'" + folder_ + "/convert' ";
+    const std::string convert = "convert ";
     test_.check(
         "a checkpoint to make a checkpoint of",
         shell.script(convert + "runs/t").prints("runs/t is already a Petroglyph checkpoint; --to hf or --to llm.c"));
     test_.check("whatever it is named", shell.script("cp runs/t/model.safetensors as.st; " + convert + "as.st")
                                             .prints("as.st is already a Petroglyph checkpoint; --to hf or --to llm.c"));
     test_.check("which has the tokenizer of it",
-                shell.script("'" + folder_ + "/tokenize' other.txt --tokenizer as.st").prints("(ascii)"));
+                shell.script("tokenize other.txt --tokenizer as.st").prints("(ascii)"));
     test_.check("and of one that is cut short",
-                shell.script("head -c 300 as.st > cut.st; '" + folder_ + "/tokenize' other.txt --tokenizer cut.st")
+                shell.script("head -c 300 as.st > cut.st; tokenize other.txt --tokenizer cut.st")
                     .prints("cut.st: 300 bytes long: truncated, or not"));
     test_.check("nothing to convert",
                 shell.script(convert + "nowhere").prints("nowhere: there is no such file or folder"));
@@ -974,7 +884,7 @@ class OtherPrograms : ProgramChecks {
            "hf/hf.safetensors: has no tokenizer: none was converted with this model; ./convert --tokenizer NAME gives "
            "it one\n");
     test_.check("so does an inspection",
-                shell.script("'" + folder_ + "/inspect' receptive-field hf/hf.safetensors").prints(": none was"));
+                shell.script("inspect receptive-field hf/hf.safetensors").prints(": none was"));
     const Outcome given = shell.script(convert + "hf --save h.safetensors --tokenizer runs/t");
     test_.check("a run's tokenizer", given.status == 0 && given.prints("parameters, ascii\n"), given.output);
     expect(shell, "which it writes with", "h.safetensors --length 1 --prompt a", 0, "1 token in ");
@@ -998,11 +908,11 @@ class OtherPrograms : ProgramChecks {
     const Shell shell(folder_ + "/generate");
     std::string documents;
     for (int i = 0; i < 200; ++i) documents += "ab<|endoftext|>";
-    write_bytes(shell.file("documents"), documents);
+    shell.write("documents", documents);
     expect_script(shell, "an encoding with an end of a text",
-                  "'" + folder_ + "/tokenize' --train 258 --save t.json documents && '" + folder_ +
-                      "/train_text' --name e --data documents --tokenizer t.json --steps 60 --lr 0.02 " +
-                      "--warmup 0 --eval-samples 8 --sample-length 0 --context 8 --batch 8 --width 16 --layers 1",
+                  "tokenize --train 258 --save t.json documents && train_text --name e --data documents --tokenizer "
+                  "t.json --steps 60 --lr 0.02 "
+                  "--warmup 0 --eval-samples 8 --sample-length 0 --context 8 --batch 8 --width 16 --layers 1",
                   0, "bpe, 258 tokens");
     const std::string words = "runs/e --temperature 0 --length 20 --prompt ";
     test_.equal("writing stops there", shell.run(words + "ab --quiet").output, "ab\n");
@@ -1012,14 +922,12 @@ class OtherPrograms : ProgramChecks {
     test_.check("as one token, without one", shell.run(words + "'ab<|endoftext|>' --special").prints("note") == false);
     const std::string wild = words + "\"$(printf 'a\\033[31m\\007\\016\\tb')\" --quiet --length 0";
     test_.equal("control characters into a pipe", shell.run(wild).output, "a\033[31m\007\016\tb\n");
-    test_.equal("on a terminal", on_terminal(shell, "'" + folder_ + "/generate' " + wild),
-                "a\\x1B[31m\\x07\\x0E\tb\r\n");
+    test_.equal("on a terminal", on_terminal(shell, "generate " + wild), "a\\x1B[31m\\x07\\x0E\tb\r\n");
   }
 
   void generation() {
     const Shell shell(folder_ + "/generate");
-    shell.script("'" + folder_ + "/train_text' --name t --steps 3" + TEXT + "; '" + folder_ +
-                 "/train_copy' --name c --steps 1" + SMALL);
+    shell.script("train_text --name t --steps 3" + TEXT + "; train_copy --name c --steps 1" + SMALL);
     const std::string run = "runs/t --length 40 --quiet --prompt 'One ' ";
     const Outcome once = shell.run(run + "--seed 5");
     test_.check("continues the prompt",
@@ -1051,7 +959,7 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "two prompts", "runs/t --prompt a --interactive", 2, "expected one of them");
     // A prompt that never ends: the program waits for it, and a signal ends it.
     const Outcome waiting = shell.script(
-        "mkfifo p; exec 3<> p; '" + folder_ + "/generate' runs/t --interactive < p & child=$!; " +
+        "mkfifo p; exec 3<> p; generate runs/t --interactive < p & child=$!; "
         "sleep 0.3; kill -0 $child && echo waits; kill -TERM $child; for i in $(seq 100); do kill -0 $child "
         "2> /dev/null && sleep 0.1; done; kill -KILL $child 2> /dev/null; wait $child; echo status $?");
     test_.check("a signal while the prompt is read", waiting.prints("waits") && waiting.prints("status 143"),
@@ -1069,19 +977,16 @@ class OtherPrograms : ProgramChecks {
     const Outcome whole = expect(shell, "a run", "--name whole --seeds 1,2 --parity-probability 10" + REGULAR, 0,
                                  {"2 seeds: best", "at the training length",
                                   "saved runs/whole (results.csv, lengths.svg, probabilities.csv, and a run each)"});
-    for (const char* name : {"results.csv", "probabilities.csv", "lengths.svg", "parity_check-seed-2/test.csv"})
-      test_.check(std::string("leaves ") + name,
-                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    leaves(shell, "runs/whole/", {"results.csv", "probabilities.csv", "lengths.svg", "parity_check-seed-2/test.csv"});
     results_of_seeds(shell, whole);
     shell.run("--name parts --seeds 1,2 --parity-probability 10" + REGULAR + "--steps 3");
     shell.run("--name parts --seeds 1,2 --parity-probability 10" + REGULAR);
-    test_.equal("continued", read_bytes(shell.file("runs/parts/results.csv")),
-                read_bytes(shell.file("runs/whole/results.csv")));
+    test_.equal("continued", shell.read("runs/parts/results.csv"), shell.read("runs/whole/results.csv"));
     // As if it had been killed before its first checkpoint.
     shell.script("rm runs/parts/parity_check-seed-2/model.safetensors runs/parts/results.csv");
     shell.run("--name parts --seeds 1,2 --parity-probability 10" + REGULAR);
-    test_.equal("a run without a checkpoint starts anew", read_bytes(shell.file("runs/parts/results.csv")),
-                read_bytes(shell.file("runs/whole/results.csv")));
+    test_.equal("a run without a checkpoint starts anew", shell.read("runs/parts/results.csv"),
+                shell.read("runs/whole/results.csv"));
     expect(shell, "a seed too large", "--seed 3000000000" + REGULAR, 2, "--seed 3000000000: expected at most");
     for (const char* model : {"transformer", "rnn", "mamba", "regular_gpt --form dilated"})
       expect(shell, model, std::string("--task Tomita_5 --model ") + model + REGULAR, 0, "Tomita_5");
@@ -1089,8 +994,8 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "near misses", "--task D_3 --near-misses" + REGULAR, 0, "D_3                       1    12 to 14");
     shell.run("--name shares --task Tomita_5" + REGULAR);  // members are of even lengths
     test_.check("what one answer scores, and the training's own length",
-                read_bytes(shell.file("runs/shares/results.csv")).find(",0.75,0.5\n") != std::string::npos,
-                read_bytes(shell.file("runs/shares/results.csv")));
+                shell.read("runs/shares/results.csv").find(",0.75,0.5\n") != std::string::npos,
+                shell.read("runs/shares/results.csv"));
     test_.check("of each length",
                 read_csv(shell.file("runs/shares/Tomita_5-seed-1/test.csv")).column("one_answer").at(0) == 1);
     shell.run("--name few --task cycle_navigation --model rnn" + REGULAR);
@@ -1108,21 +1013,20 @@ class OtherPrograms : ProgramChecks {
       expect(shell, std::string("next symbol: ") + model, std::string("--task D_3 --model ") + model + next, 0,
              "21 to 30");
     shell.run("--name sets --task D_3 --model rnn" + next);
-    const std::string curve = read_bytes(shell.file("runs/sets/D_3-seed-1/curve.svg"));
+    const std::string curve = shell.read("runs/sets/D_3-seed-1/curve.svg");
     test_.check("its figure says what the loss is",
                 curve.find("squared error") != std::string::npos && curve.find("nats") == std::string::npos);
     shell.run("--name nw --task Tomita_4" + next);
     shell.run("--name np --task Tomita_4 --steps 3 --protocol next --train-length 10" + SMALL_REGULAR + "--steps 3");
     shell.run("--name np --task Tomita_4" + next);
-    test_.equal("next symbol, continued", log_rows(shell.file("runs/np/Tomita_4-seed-1/log.csv")),
-                log_rows(shell.file("runs/nw/Tomita_4-seed-1/log.csv")));
+    test_.equal("next symbol, continued", shell.log("np/Tomita_4-seed-1"), shell.log("nw/Tomita_4-seed-1"));
   }
 
   // What the tables of runs/whole, of two seeds, have of their tests.
   void results_of_seeds(const Shell& shell, const Outcome& said) {
     const auto table = [&](const std::string& file) {  // without its line of names
       std::vector<std::vector<std::string>> rows;
-      std::istringstream lines(read_bytes(shell.file("runs/" + file)));
+      std::istringstream lines(shell.read("runs/" + file));
       std::string line;
       for (std::getline(lines, line); std::getline(lines, line);) rows.push_back(split(line, ','));
       return rows;
@@ -1205,7 +1109,7 @@ class OtherPrograms : ProgramChecks {
            "D_2 has no members of the lengths of this test, 51 to 100, every 46");
     expect(shell, "one length without members", "--task Tomita_5 --test-from 61 --test-to 61", 2,
            "Tomita_5 has no members of the lengths of this test, 61 to 61");
-    test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
+    test_.check("nothing was made", !shell.exists("runs"));
 #if !ASAN  // the sanitizer reserves the whole address space
     const std::string longest =
         "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --width 64";
@@ -1218,35 +1122,32 @@ class OtherPrograms : ProgramChecks {
     const Shell shell(folder_ + "/train_regular");
     const std::string seeds = "--seeds 1,2 --name ", more = REGULAR + "--steps 200 --save-every 1 --batch 64 ";
     shell.run(seeds + "whole" + more);
-    const Outcome outcome = shell.script("'" + folder_ + "/train_regular' " + seeds + "a" + more + "& child=$!; " +
+    const Outcome outcome = shell.script("train_regular " + seeds + "a" + more + "& child=$!; " +
                                          wait_for_lines("runs/a/parity_check-seed-2/log.csv", 3) +
                                          "kill -INT $child; wait $child; echo status $?");
     test_.check("status", outcome.prints("status 130"), outcome.output);
     test_.check("names the command that continues", outcome.prints("To continue, repeat the command with --name a."),
                 outcome.output);
     shell.run(seeds + "a" + more);
-    test_.equal("with the same results", read_bytes(shell.file("runs/a/results.csv")),
-                read_bytes(shell.file("runs/whole/results.csv")));
+    test_.equal("with the same results", shell.read("runs/a/results.csv"), shell.read("runs/whole/results.csv"));
   }
 
   void neurons() {
     const Shell shell(folder_ + "/inspect");
-    const std::string train = "'" + folder_ + "/train_text' --quiet --name ",
-                      mlp = " --model mlp_lm --embedding 6" + WINDOWS;
+    const std::string train = "train_text --quiet --name ", mlp = " --model mlp_lm --embedding 6" + WINDOWS;
     shell.script(train + "m --steps 5 --snapshots 4" + mlp + ";" + train + "wide --steps 1" + mlp + "--context 9;" +
                  train + "t --steps 1" + TEXT);
-    const auto exists = [&](const std::string& file) { return std::filesystem::exists(shell.file(file)); };
+    const auto exists = [&](const std::string& file) { return shell.exists(file); };
     for (const int step : {0, 1, 2, 3, 4, 5})  // every fourth, and halves of that before
       test_.equal(petroglyph::text("a snapshot at step %d", step),
                   exists(petroglyph::text("runs/m/snapshots/step-%d.safetensors", step)), step != 3 && step != 5);
     expect(shell, "a run", "neurons runs/m", 0, {"6 neurons, context 8, embedding 6", "step 5"});
-    for (const char* name : {"types.svg", "ratios.svg", "norms.svg", "windows.svg", "words.txt"})
-      test_.check(std::string("leaves ") + name, exists(std::string("runs/m/neurons/") + name));
-    const std::string types = read_bytes(shell.file("runs/m/neurons/types.csv"));
+    leaves(shell, "runs/m/neurons/", {"types.svg", "ratios.svg", "norms.svg", "windows.svg", "words.txt"});
+    const std::string types = shell.read("runs/m/neurons/types.csv");
     test_.equal("a row for each step", std::count(types.begin(), types.end(), '\n'), 6);
     shell.script("cp runs/m/snapshots/step-1.safetensors runs/m/best.safetensors; rm runs/m/snapshots/step-1.*");
     shell.run("neurons runs/m --out fewer");
-    const std::string fewer = read_bytes(shell.file("fewer/types.csv"));
+    const std::string fewer = shell.read("fewer/types.csv");
     test_.equal("the best is no snapshot", std::count(fewer.begin(), fewer.end(), '\n'), 5);
     expect(shell, "one step", "neurons runs/m/snapshots/step-2.safetensors --out one", 0, "step 2 ");
     test_.check("in its own folder, no curve", exists("one/types.csv") && !exists("one/types.svg"));
@@ -1267,14 +1168,12 @@ class OtherPrograms : ProgramChecks {
     const std::string both = " --budgets 2e7,4e7 ";
     const Outcome whole =
         expect(shell, "a study", "--name whole" + both + small, 0, {"12 runs in runs/whole", "N_opt ∝ C^"});
-    for (const char* name :
-         {"points.csv", "optima.csv", "laws.csv", "scaling_mlp_lm.svg", "scaling_transformer.svg", "loss.svg"})
-      test_.check(std::string("leaves ") + name,
-                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    leaves(shell, "runs/whole/",
+           {"points.csv", "optima.csv", "laws.csv", "scaling_mlp_lm.svg", "scaling_transformer.svg", "loss.svg"});
     check_points(shell);
     expect(shell, "shards of no power of two", "--name shards --shards 3 --models mlp_lm --budgets 4e7" + small, 2,
            "--shards 3");
-    test_.check("leaves no study", !std::filesystem::exists(shell.file("runs/shards")));
+    test_.check("leaves no study", !shell.exists("runs/shards"));
     expect(shell, "steps beyond count", "--budgets 1e30 --models mlp_lm --list" + small, 2,
            "expected at least one and at most 2147483647");
     expect(shell, "less than a step", "--budgets 1 --models mlp_lm --list" + small, 2, "expected at least one");
@@ -1286,9 +1185,7 @@ class OtherPrograms : ProgramChecks {
     test_.check("a finished run is kept", read_bytes(done) == before, parts.output);
     test_.check("says the weights of all runs", whole.weights().size() == 16, whole.output);
     test_.equal("in parts: weights", parts.weights(), whole.weights());
-    for (const char* name : {"points.csv", "laws.csv"})
-      test_.equal(std::string("in parts: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
-                  read_bytes(shell.file(std::string("runs/whole/") + name)));
+    same_files(shell, "in parts: ", "runs/parts/", "runs/whole/", {"points.csv", "laws.csv"});
     expect(shell, "another configuration", "--name whole" + both + small + "--context 5", 1,
            "this run's cosine schedule was laid out over");
     expect(shell, "an option of another study", "--what context --budgets 1e9", 2,
@@ -1315,7 +1212,7 @@ class OtherPrograms : ProgramChecks {
            1, "runs/d/dct_mlp-L1-D640/model.safetensors: its model is {");
     const Outcome list = expect(shell, "a list", "--list --name list --preset paper --what context --tokens 1e9", 0,
                                 "mlp_lm-w16384-T127-D1e9");
-    test_.check("leaves nothing", !std::filesystem::exists(shell.file("runs/list")));
+    test_.check("leaves nothing", !shell.exists("runs/list"));
     expect(shell, "contexts", "--what context --contexts 1,2,5 --widths 8 --tokens 64 --batch 8 --eval-samples 16", 0,
            "context.svg");
   }
@@ -1323,7 +1220,7 @@ class OtherPrograms : ProgramChecks {
   // Of runs/whole: C = 6ND in whole steps of 8 windows, with one target token each; perplexities are exp of losses;
   // warm-up takes a tenth of the steps.
   void check_points(const Shell& shell) {
-    std::istringstream lines(read_bytes(shell.file("runs/whole/points.csv")));
+    std::istringstream lines(shell.read("runs/whole/points.csv"));
     std::string line, wrong;
     int rows = 0;
     for (std::getline(lines, line); std::getline(lines, line); ++rows) {
@@ -1365,9 +1262,9 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "no such thing", "position", 2, "unknown subcommand position, expected one of");
     expect(shell, "positions", "positions --steps 2 --trials 2 --threads 1 --name p", 0,
            "sees a set at the last position");
-    test_.check("draws attention", std::filesystem::exists(shell.file("runs/p/attention.svg")));
-    looks(read_bytes(shell.file("runs/p/attention.csv")));
-    const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
+    test_.check("draws attention", shell.exists("runs/p/attention.svg"));
+    looks(shell.read("runs/p/attention.csv"));
+    const std::string positions = shell.read("runs/p/positions.csv");
     const auto numbers_of = [&](const std::string& row, const char* weights) {  // moved, last, later, perplexity
       const size_t at = positions.find("\n" + row + ",none," + weights + ",");
       const std::string line =
@@ -1387,7 +1284,7 @@ class OtherPrograms : ProgramChecks {
     test_.check("its table: of 128 characters it knows nothing yet", trained[3] > 120 && trained[3] < 135, positions);
     expect(shell, "lemma 1", "lemma1 --n 3 --trials 50", 0, "50 of 50 random products right");
     expect(shell, "lemma 1 of nothing", "lemma1 --n 0", 2, "--n 0: expected a whole number from 1 to 24");
-    write_bytes(shell.file("ab"), "abababababababababab");
+    shell.write("ab", "abababababababababab");
     expect(shell, "counts", "counts --data ab --val ab --last 1", 0, "the last 1 token: perplexity 1.");
     expect(shell, "counts in windows", "counts --data ab --val ab --last 1 --context 3", 0,
            "the last 0 tokens: perplexity 2.20, in windows of 3 2.20, 1.135 bits");
@@ -1413,11 +1310,10 @@ class OtherPrograms : ProgramChecks {
 
   // runs/t is a Transformer of one layer that learned from windows of 8, runs/m Mamba.
   void attention(const Shell& shell, const std::string& language) {
-    shell.script("'" + folder_ + "/train_text' --quiet --name l --steps 1 --model linear_transformer" + TEXT + "; '" +
-                 folder_ + "/train_text' --quiet --name u --steps 1 --model linear_transformer --feature-map identity" +
-                 TEXT);
+    shell.script("train_text --quiet --name l --steps 1 --model linear_transformer" + TEXT +
+                 "; train_text --quiet --name u --steps 1 --model linear_transformer --feature-map identity" + TEXT);
     expect(shell, "where layers look", "attention runs/t runs/l --windows 3 --out looks", 0, "weight on the new token");
-    const std::vector<std::string> lines = split(read_bytes(shell.file("looks/attention.csv")), '\n');
+    const std::vector<std::string> lines = split(shell.read("looks/attention.csv"), '\n');
     test_.equal("a line a layer", lines.size(), size_t{4});  // the last is empty
     for (size_t i = 1; i + 1 < lines.size(); ++i) {
       const std::vector<std::string> cells = split(lines[i], ',');
@@ -1435,7 +1331,7 @@ class OtherPrograms : ProgramChecks {
            "inspect: runs/t/log.csv/x: cannot make the folder: Not a directory");
     expect(shell, "two of one depth", "attention runs/t runs/l --windows 1 --out looks", 0,
            "l: linear_transformer, 1 layer, 1 window of 8 tokens");
-    shell.script("'" + folder_ + "/train_text' --quiet --name g --steps 1 --model regular_gpt --chunk 2" + TEXT);
+    shell.script("train_text --quiet --name g --steps 1 --model regular_gpt --chunk 2" + TEXT);
     expect(shell, "maps of another kind", "attention runs/g", 1,
            "this regular_gpt does not attend to all earlier tokens");
     expect(shell, "one place to look", "attention runs/t --length 1", 2, "--length 1: expected at least 2");
@@ -1451,16 +1347,15 @@ class OtherPrograms : ProgramChecks {
 
   void inspect_checkpoints() {
     const Shell shell(folder_ + "/inspect");
-    const std::string train = "'" + folder_ + "/train_regular' --quiet" + REGULAR;
+    const std::string train = "train_regular --quiet" + REGULAR;
     shell.script(train + "--name a; " + train + "--name b --task D_2 --form dilated; " + train +
-                 "--name c --model transformer --task Tomita_4; " + train + "--name r --model rnn; '" + folder_ +
-                 "/train_text' --quiet --name t --steps 2 --position alibi" + TEXT + "; '" + folder_ +
-                 "/train_text' --quiet --name m --model mamba --steps 1" + WINDOWS);
+                 "--name c --model transformer --task Tomita_4; " + train +
+                 "--name r --model rnn; train_text --quiet --name t --steps 2 --position alibi" + TEXT +
+                 "; train_text --quiet --name m --model mamba --steps 1" + WINDOWS);
     const std::string a = "runs/a/parity_check-seed-1", b = " runs/b/D_2-seed-1", c = " runs/c/Tomita_4-seed-1",
                       r = " runs/r/parity_check-seed-1";
     expect(shell, "clusters", "clusters --length 60 " + a + b + "/model.safetensors", 0, "60 vectors of 6 layers");
-    for (const char* name : {"/clusters.csv", "/clusters.svg"})
-      test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(a + name)));
+    leaves(shell, a, {"/clusters.csv", "/clusters.svg"});
     expect(shell, "clusters of a transformer", "clusters --length 14 --out there" + c, 0, "saved there");
     expect(shell, "clusters of one vector", "clusters --length 2 " + a, 1, "principal components of 1 points");
     expect(shell, "longer than the model reads", "clusters --length 1" + c, 2, "--length 1: expected");
@@ -1476,7 +1371,7 @@ class OtherPrograms : ProgramChecks {
                     mixed.output ==
                         "inspect: runs/r/parity_check-seed-1/model.safetensors: a rnn does not show its layers; "
                         "regular_gpt and transformer do\n" &&
-                    !std::filesystem::exists(shell.file("mixed/clusters.csv")),
+                    !shell.exists("mixed/clusters.csv"),
                 mixed.output);
     expect(shell, "clusters of text", "clusters runs/t", 1,
            "a checkpoint of train_text, expected one of train_regular");
@@ -1484,11 +1379,11 @@ class OtherPrograms : ProgramChecks {
            "transformer, text: of 30 positions, from the last one, half of the gradient is within ");
     expect(shell, "of a transformer on longer strings than it learned", "receptive-field --out longer --length 16" + c,
            0, "transformer, Tomita_4: of 16 positions");
-    write_bytes(shell.file("own.txt"), std::string(400, 'x'));
-    shell.script("'" + folder_ + "/train_text' --quiet --name own --steps 1 --data own.txt --position alibi" + TEXT);
+    shell.write("own.txt", std::string(400, 'x'));
+    shell.script("train_text --quiet --name own --steps 1 --data own.txt --position alibi" + TEXT);
     expect(shell, "all of a text that is named", "receptive-field runs/own --length 30 --text own.txt", 0,
            "transformer");
-    const std::string csv = read_bytes(shell.file(a + "/receptive_field.csv"));
+    const std::string csv = shell.read(a + "/receptive_field.csv");
     test_.check("ends at one", csv.find(a + ",0,1\n") != std::string::npos, csv.substr(0, 200));
     expect(shell, "a text of one's own", "receptive-field runs/t --text nowhere", 1, "nowhere");
     expect(shell, "a text for a language", "receptive-field " + r + " --text nowhere", 2,
@@ -1496,7 +1391,7 @@ class OtherPrograms : ProgramChecks {
     attention(shell, a);
     expect(shell, "a map of a text", "heatmap runs/t", 1, "this transformer reads no images");
     expect(shell, "maps of two", "heatmap runs/t runs/m", 2, "runs/m: expected one checkpoint");
-    write_bytes(shell.file("digits"), std::string(100, '1'));
+    shell.write("digits", std::string(100, '1'));
     expect(shell, "the end of a text", "counts --data digits --last 0", 0, "5 of the end of digits asked");
     expect(shell, "receptive field of nothing", "receptive-field", 2, "./train_regular makes one");
   }

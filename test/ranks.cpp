@@ -568,7 +568,7 @@ class UnderMpi : ProgramChecks {
     ranks(shell, 2, all + "parts --steps 4");
     ranks(shell, 4, "--name parts --resume --steps 8");
     test_.equal("by 2, 4 and 1", shell.run("--name parts --resume --steps 12").weights(), whole.weights());
-    test_.equal("its log", log_rows(shell.file("runs/parts/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
+    test_.equal("its log", shell.log("parts"), shell.log("whole"));
     // Only the first rank looks for the run on its disk.
     shell.script("mkdir -p one/runs two/runs/copy; cp -r runs/parts one/runs/copy");
     const std::string on = "' --resume --steps 13 : -n 1 --wdir two '", program = folder_ + "/train_copy";
@@ -616,7 +616,7 @@ class UnderMpi : ProgramChecks {
                  "--shards 16 does not divide --batch 8");
     expect_ranks(shell, "no such run", 2, "--name nowhere --resume --shards 2", 1,
                  "runs/nowhere: there is no such run");
-    write_bytes(shell.file("good.txt"), "not a checkpoint");
+    shell.write("good.txt", "not a checkpoint");
     expect_ranks(shell, "--init from no checkpoint", 2, SMALL + "--shards 2 --init good.txt", 1, "good.txt: ");
     const auto beside = [&](const std::string& name, const std::string& one, const std::string& other,
                             const std::string& words) {
@@ -624,10 +624,10 @@ class UnderMpi : ProgramChecks {
       test_.check(name, outcome.status != 0 && outcome.prints(words), text("%d ", outcome.status) + outcome.output);
       test_.check(name + ": in one line", own_lines(outcome.output) == 1, outcome.output);
     };
-    const std::string copy = "'" + folder_ + "/train_copy' " + SMALL + "--shards 2 --steps 4 --name a ";
-    const std::string text = "'" + folder_ +
-                             "/train_text' --data one.txt --width 16 --layers 1 --context 16 --batch 4 --shards 2 "
-                             "--steps 2 --quiet --name t ";
+    const std::string copy = "train_copy " + SMALL + "--shards 2 --steps 4 --name a ";
+    const std::string text =
+        "train_text --data one.txt --width 16 --layers 1 --context 16 --batch 4 --shards 2 "
+        "--steps 2 --quiet --name t ";
     for (const char* other : {"--seed 2", "--lenght 1", "--help", "--resume", "--compare rnn,transformer"})
       beside(std::string("one with ") + other, copy, copy + other, "rank 1 differs from rank 0 in its command line");
     beside("another program", copy, text, "rank 1 differs from rank 0 in its command line");
@@ -635,13 +635,13 @@ class UnderMpi : ProgramChecks {
     // The same command line in another folder.
     const std::string elsewhere = "--wdir \"$PWD/other\" ";
     std::filesystem::create_directory(shell.file("other"));
-    write_bytes(shell.file("one.txt"), std::string(3000, 'a') + std::string(3000, 'b'));
+    shell.write("one.txt", std::string(3000, 'a') + std::string(3000, 'b'));
     beside("a file that is not there", text, elsewhere + text, "train_text: rank 1: one.txt");
     const std::string tokenizer = R"({"format":"petroglyph tokenizer","version":1,"kind":)";
-    write_bytes(shell.file("kind.json"), tokenizer + R"("ascii","replace":false})");
-    write_bytes(shell.file("other/kind.json"), tokenizer + R"("bytes"})");
+    shell.write("kind.json", tokenizer + R"("ascii","replace":false})");
+    shell.write("other/kind.json", tokenizer + R"("bytes"})");
     const std::string encoded = text + "--tokenizer kind.json ";
-    write_bytes(shell.file("other/one.txt"), read_bytes(shell.file("one.txt")));
+    shell.write("other/one.txt", shell.read("one.txt"));
     beside("another tokenizer of the same name", encoded, elsewhere + encoded,
            "rank 1 differs from rank 0 in its options, its model or its version");
     // Only the first rank's folder has the run.
@@ -649,8 +649,8 @@ class UnderMpi : ProgramChecks {
     expect_script(shell, "a comparison in two folders",
                   "timeout 60 mpirun -q --oversubscribe -n 1 " + compared + " : -n 1 " + elsewhere + compared, 0,
                   "saved runs/c");
-    test_.check("is in one of them", !std::filesystem::exists(shell.file("other/runs")));
-    write_bytes(shell.file("other/one.txt"), std::string(3000, 'b') + std::string(3000, 'a'));
+    test_.check("is in one of them", !shell.exists("other/runs"));
+    shell.write("other/one.txt", std::string(3000, 'b') + std::string(3000, 'a'));
     beside("another file of the same name", text, elsewhere + text, "rank 1 differs from rank 0 in its samples");
   }
 
@@ -666,8 +666,8 @@ class UnderMpi : ProgramChecks {
       const std::string by = text("by-%d", count);
       expect_ranks(shell, "NaN " + by, count, diverging + by, 1, "the loss is nan at step");
       for (const char* file : {"model.safetensors", "previous.safetensors"})
-        test_.check("NaN " + by + ": " + file, read_bytes(shell.file("runs/" + by + "/" + file)) ==
-                                                   read_bytes(shell.file(std::string("runs/alone/") + file)));
+        test_.check("NaN " + by + ": " + file,
+                    shell.read("runs/" + by + "/" + file) == shell.read(std::string("runs/alone/") + file));
     }
 
     ranks(shell, 2, SMALL + "--shards 4 --steps 4 --name full");
@@ -739,8 +739,8 @@ class UnderMpi : ProgramChecks {
   // waits until the log has a step's row; false where the job ended before.
   std::string job(int count, const std::string& arguments) const {
     return text("MPIEXEC_TIMEOUT=120 mpirun -q --oversubscribe -n %d sh -c ", count) +
-           "'echo $$ > rank-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' sh '" + folder_ + "/train_copy' " +
-           arguments + " > said 2>&1 & job=$!; reaches() { until [ \"$(tail -n 1 runs/parts/log.csv 2> /dev/null | " +
+           "'echo $$ > rank-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' sh train_copy " + arguments +
+           " > said 2>&1 & job=$!; reaches() { until [ \"$(tail -n 1 runs/parts/log.csv 2> /dev/null | " +
            "cut -d, -f1)\" -ge $1 ] 2> /dev/null; do kill -0 $job 2> /dev/null || return 1; sleep 0.01; done; }; ";
   }
   // Waits for the job; returns its status and how long it took.
@@ -759,8 +759,7 @@ class UnderMpi : ProgramChecks {
     const std::string steps = text(" --quiet --steps %d ", logged(shell) + SAVED_EVERY);
     const std::string expected = shell.run(ENDLESS + "--name whole" + steps).weights();
     test_.equal(name + ": resumed", ranks(shell, count, "--resume --name parts" + steps).weights(), expected);
-    test_.equal(name + ": its log", log_rows(shell.file("runs/parts/log.csv")),
-                log_rows(shell.file("runs/whole/log.csv")));
+    test_.equal(name + ": its log", shell.log("parts"), shell.log("whole"));
   }
 
   // Compares the output and the files of runs/NAME with runs/alone.

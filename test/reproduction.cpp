@@ -111,7 +111,7 @@ void commands(Test& test, const std::string& programs) {
   std::string script = "for p in train_copy train_text train_regular train_image scaling generate inspect; do ln -s '" +
                        programs + "'/$p $p; done\n";
   for (const std::string& line : lines) script += line + " --threads nonsense\n";
-  write_bytes(shell.file("commands.sh"), script);
+  shell.write("commands.sh", script);
   const std::vector<std::string> said = split(shell.script("sh commands.sh").output, '\n');
   test.equal("one line each", said.size(), lines.size() + 1);
   size_t i = 0;
@@ -224,7 +224,7 @@ void cells(Test& test) {
   expect("log", "3.5");
   test.equal("words around it", with_numbers("from {[log]} to {[one; step]}.", measured), "from 3.5 to 11 (10 to 12).");
   test.throws("an unknown column", "no column z", [&] { numbers_of({"t", "a.csv", {}, {"z"}, "1"}, measured); });
-  write_bytes(folder.file("t-a.csv"), "v,x\none\n");
+  folder.write("t-a.csv", "v,x\none\n");
   test.throws("a row that is too short", "row 2 has 1 fields, expected 2", [&] {
     numbers_of({"t", "a.csv", {}, {"x"}, "1"}, measured);
   });
@@ -271,20 +271,20 @@ void verdicts(Test& test) {
 
 void running(Test& test, const std::string& programs) {
   const Shell whole(programs + "/reproduce"), killed(programs + "/reproduce");
-  for (const Shell* shell : {&whole, &killed}) write_bytes(shell->file("tiny.txt"), TINY);
+  for (const Shell* shell : {&whole, &killed}) shell->write("tiny.txt", TINY);
   const Outcome undisturbed = whole.run("run tiny.txt");
   test.equal("undisturbed", undisturbed.status, 0);
   test.check("what it found",
              undisturbed.prints("| RNN | 1.00 → ") && undisturbed.prints("a loss is above nothing: confirmed") &&
                  undisturbed.prints("of a loss nothing is said: not decided (nobody knows)"),
              undisturbed.output);
-  const Outcome died = killed.script("'" + programs + "/reproduce' run tiny.txt & child=$!; " +
+  const Outcome died = killed.script("reproduce run tiny.txt & child=$!; " +
                                      wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
                                      "kill -KILL $child; wait $child; echo status $?");
   test.check("killed", died.prints("status 137"), died.output);
   // Its run saves and ends; until then the next process is refused.
-  const Outcome resumed = killed.script("for i in $(seq 200); do '" + programs +
-                                        "/reproduce' run tiny.txt && exit 0; sleep 0.1; done; exit 1");
+  const Outcome resumed =
+      killed.script("for i in $(seq 200); do reproduce run tiny.txt && exit 0; sleep 0.1; done; exit 1");
   test.equal("resumed", resumed.status, 0);
   test.check("what is done stays", !resumed.prints("--compare") && resumed.prints("--init"), resumed.output);
   const auto weights = [](const Shell& shell) {
@@ -296,14 +296,14 @@ void running(Test& test, const std::string& programs) {
   test.equal("the same weights", weights(killed), weights(whole));
   test.check("of all runs", weights(whole).find("train-seed2 causal_rn ") != std::string::npos, weights(whole));
   test.check("done already", !whole.run("run tiny.txt").prints("./train_copy"));
-  const Outcome interrupted = killed.script("rm -r runs; '" + programs + "/reproduce' run tiny.txt & child=$!; " +
+  const Outcome interrupted = killed.script("rm -r runs; reproduce run tiny.txt & child=$!; " +
                                             wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
                                             "kill -INT $child; wait $child; echo status $?");
   test.check("interrupted", interrupted.prints("status 130") && interrupted.prints("the same command resumes it"),
              interrupted.output);
   std::string other = TINY;
   other.replace(other.find("--steps 40"), 10, "--steps 41");
-  write_bytes(whole.file("tiny.txt"), other);
+  whole.write("tiny.txt", other);
   const Outcome refused = whole.run("run tiny.txt");
   test.check("another command", refused.status == 1 && refused.prints("train was run with another command"),
              refused.output);
@@ -324,15 +324,15 @@ void program(Test& test, const std::string& programs) {
   expect("draw", 2, "expected one of list, run, report");
   expect("run regular-lemma --quick", 0, "right products of 999: 999");
   expect("report", 0, "saved runs/report/RESULTS.md (1 of 25 experiments were run)");
-  const std::string page = read_bytes(shell.file("runs/report/RESULTS.md"));
+  const std::string page = shell.read("runs/report/RESULTS.md");
   test.check("the claim",
              page.find("| two layers multiply Boolean matrices exactly | confirmed | ") != std::string::npos);
   test.check("what was not run is in one line",
              page.find("not run |") == std::string::npos &&
                  page.find("copy-activation, copy-curves, ") != std::string::npos &&
-                 !std::filesystem::exists(shell.file("runs/report/copy-curves")),
+                 !shell.exists("runs/report/copy-curves"),
              page);
-  const std::string own = read_bytes(shell.file("runs/report/regular-lemma/README.md"));
+  const std::string own = shell.read("runs/report/regular-lemma/README.md");
   test.check("its page",
              own.find("./inspect lemma1 --trials 999\n") != std::string::npos &&
                  own.find("random products right") != std::string::npos,
@@ -341,7 +341,7 @@ void program(Test& test, const std::string& programs) {
   expect("report --keep", 0, "saved results/RESULTS.md (1 of 25");
   shell.script("rm -r runs");
   expect("report --keep", 0, "(1 of 25");
-  test.equal("from what was kept", read_bytes(shell.file("results/regular-lemma/README.md")), own);
+  test.equal("from what was kept", shell.read("results/regular-lemma/README.md"), own);
 }
 
 // The committed pages are what the program makes of the committed numbers.
@@ -354,10 +354,10 @@ void committed(Test& test, const std::string& programs) {
   for (const Experiment& experiment : experiments()) {
     const std::string page = experiment.name + "/README.md";
     test.check(page + " is up to date (./reproduce report --keep)",
-               read_bytes(shell.file("runs/report/" + page)) == read_bytes("results/" + page));
+               shell.read("runs/report/" + page) == read_bytes("results/" + page));
   }
   const std::string page = read_bytes("results/RESULTS.md");
-  test.check("RESULTS.md is up to date", read_bytes(shell.file("runs/report/RESULTS.md")) == page);
+  test.check("RESULTS.md is up to date", shell.read("runs/report/RESULTS.md") == page);
   for (const std::string& line : split(page, '\n')) {
     if (line.rfind("| ", 0) != 0) continue;
     std::string words = line;  // a cell as a reader sees it

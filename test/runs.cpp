@@ -42,16 +42,15 @@ class RunsTest : ProgramChecks {
     const Shell shell(program("train_copy"));
     const std::string steps = " --batch 512 --steps 150 --save-every 5 ";
     const std::string whole = shell.run("--name whole" + SMALL + steps).weights();
-    const Outcome both =
-        shell.script(begin("train_copy", "--name a" + SMALL + steps, "first") + wait_for_lines("runs/a/log.csv", 5) +
-                     "kill -STOP $child; '" + program("train_copy") +
-                     "' --resume --name a; echo second $?; kill -CONT $child; wait $child; cat first");
+    const Outcome both = shell.script(
+        begin("train_copy", "--name a" + SMALL + steps, "first") + wait_for_lines("runs/a/log.csv", 5) +
+        "kill -STOP $child; train_copy --resume --name a; echo second $?; kill -CONT $child; wait $child; cat first");
     test_.check("the second is refused",
                 both.prints("runs/a: another process is at work in this folder, or a child of one; nothing was "
                             "changed\nsecond 1"),
                 both.output);
     test_.equal("the first is not disturbed", both.weights(), whole);
-    test_.equal("nor its log", log_rows(shell.file("runs/a/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
+    test_.equal("nor its log", shell.log("a"), shell.log("whole"));
   }
 
   // A study that is killed, or ended by a signal: the same command continues it.
@@ -62,16 +61,15 @@ class RunsTest : ProgramChecks {
         "--batch 8 --eval-samples 8 --data text --threads 1 --save-every 20 ";
     std::string text;
     for (int i = 0; i < 400; ++i) text += "abc"[i * i % 3], text += i % 7 ? ' ' : '\n';
-    write_bytes(shell.file("text"), text);
+    shell.write("text", text);
     const Outcome whole = shell.run("--name whole" + study);
     test_.check("a study", whole.status == 0, whole.output);
-    const Outcome outcome = shell.script(
-        begin("scaling", "--name a" + study, "first") + wait_until("ls runs/a/*/model.safetensors > files 2>&1") +
-        "kill -KILL $child; wait $child; for i in $(seq 200); do '" + program("scaling") + "' --name a" + study +
-        " && exit 0; sleep 0.1; done; exit 1");
+    const Outcome outcome = shell.script(begin("scaling", "--name a" + study, "first") +
+                                         wait_until("ls runs/a/*/model.safetensors > files 2>&1") +
+                                         "kill -KILL $child; wait $child; for i in $(seq 200); do scaling --name a" +
+                                         study + " && exit 0; sleep 0.1; done; exit 1");
     test_.check("the same command continues", outcome.status == 0, outcome.output);
-    test_.equal("to the same points", read_bytes(shell.file("runs/a/points.csv")),
-                read_bytes(shell.file("runs/whole/points.csv")));
+    test_.equal("to the same points", shell.read("runs/a/points.csv"), shell.read("runs/whole/points.csv"));
     const Outcome ended = shell.script(begin("scaling", "--name b" + study, "first") +
                                        wait_until("ls runs/b/*/model.safetensors > files 2>&1") +
                                        "kill -TERM $child; wait $child; echo status $?; cat first");
@@ -83,8 +81,7 @@ class RunsTest : ProgramChecks {
     expect(shell, "points that cannot be written", "--name c" + study, 1, "runs/c/points.csv");
     shell.script("rm -r runs/c/points.csv");
     expect(shell, "are written later", "--name c" + study, 0, "weights");
-    test_.equal("as if nothing had been", read_bytes(shell.file("runs/c/points.csv")),
-                read_bytes(shell.file("runs/whole/points.csv")));
+    test_.equal("as if nothing had been", shell.read("runs/c/points.csv"), shell.read("runs/whole/points.csv"));
   }
 
   // The log is held against the checkpoint.
@@ -92,7 +89,7 @@ class RunsTest : ProgramChecks {
     const Shell shell(program("train_copy"));
     shell.run("--name a --steps 6" + SMALL);
     const std::string path = shell.file("runs/a/log.csv"), good = read_bytes(path);
-    const std::string checkpoint = read_bytes(shell.file("runs/a/model.safetensors"));
+    const std::string checkpoint = shell.read("runs/a/model.safetensors");
     std::vector<std::string> lines = split(good, '\n');
     const auto refuse = [&](const std::string& name, const std::vector<std::string>& damaged,
                             const std::string& words) {
@@ -101,7 +98,7 @@ class RunsTest : ProgramChecks {
       test_.check(name + ": one line, nothing changed",
                   std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1 &&
                       outcome.prints("nothing was changed") && read_bytes(path) == join(damaged, "\n") &&
-                      read_bytes(shell.file("runs/a/model.safetensors")) == checkpoint,
+                      shell.read("runs/a/model.safetensors") == checkpoint,
                   outcome.output);
     };
     std::vector<std::string> some(lines.begin(), lines.begin() + 4);
@@ -132,7 +129,7 @@ class RunsTest : ProgramChecks {
                                         wait_until("[ -e runs/a/model.safetensors ] && [ -e runs/a/index.html ]") +
                                         "kill -KILL $child; wait $child; echo status $?");
     test_.check("a checkpoint of a killed run", killed.prints("status 137"), killed.output);
-    const std::string page = read_bytes(shell.file("runs/a/index.html"));
+    const std::string page = shell.read("runs/a/index.html");
     test_.check(
         "the page of a run that goes on reloads itself",
         page.find("http-equiv=\"refresh\"") != std::string::npos && page.find("src=\"curve.svg?") != std::string::npos,
@@ -149,7 +146,7 @@ class RunsTest : ProgramChecks {
     const Outcome more = shell.run("--name b --resume --steps " + file.metadata("step"));
     test_.check("and goes on", more.status == 0, more.output);
     test_.check("the page of one that has ended stays",
-                read_bytes(shell.file("runs/b/index.html")).find("refresh") == std::string::npos);
+                shell.read("runs/b/index.html").find("refresh") == std::string::npos);
   }
 
   // A signal ends an evaluation at once; it is repeated on resume. Closing the terminal is a signal.
@@ -166,7 +163,7 @@ class RunsTest : ProgramChecks {
                 stopped.output);
     test_.check("not after the next steps", read_csv(shell.file("runs/a/log.csv")).rows() <= 4, stopped.output);
     test_.equal("resumes bit-identically", shell.run("--name a --resume").weights(), whole);
-    test_.equal("and the same log", log_rows(shell.file("runs/a/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
+    test_.equal("and the same log", shell.log("a"), shell.log("whole"));
     const Outcome ignored =
         shell.script("trap '' HUP; " + begin("train_copy", "--name b --eval-samples 64 --steps 3000" + some, "first") +
                      wait_for_lines("runs/b/log.csv", 20) + "kill -HUP $child; wait $child; echo status $?");
@@ -191,17 +188,15 @@ class RunsTest : ProgramChecks {
            "this run was started with --width 12");
     // As if it had been killed when the first variant was made.
     shell.script("rm -r runs/c/transformer-heads-2 runs/c/compare.csv");
-    const std::string first = read_bytes(shell.file("runs/c/rnn-hidden-8/model.safetensors"));
+    const std::string first = shell.read("runs/c/rnn-hidden-8/model.safetensors");
     expect(shell, "the same command again", list + "--name c --steps 3" + SMALL, 0, "transformer:heads=2");
-    test_.check("a finished run is kept", read_bytes(shell.file("runs/c/rnn-hidden-8/model.safetensors")) == first);
+    test_.check("a finished run is kept", shell.read("runs/c/rnn-hidden-8/model.safetensors") == first);
     shell.run("--model transformer --heads 2 --name alone --steps 3" + SMALL);
-    test_.equal("it is the run that it would be alone", log_rows(shell.file("runs/c/transformer-heads-2/log.csv")),
-                log_rows(shell.file("runs/alone/log.csv")));
+    test_.equal("it is the run that it would be alone", shell.log("c/transformer-heads-2"), shell.log("alone"));
     expect(shell, "a longer list", "--compare rnn:hidden=8,mamba --name c --steps 3" + SMALL, 0, "mamba");
     expect(shell, "more steps", list + "--name c --steps 5" + SMALL, 0, "at step 5");
     shell.run("--model transformer --heads 2 --name five --steps 5" + SMALL);
-    test_.equal("continue each run", log_rows(shell.file("runs/c/transformer-heads-2/log.csv")),
-                log_rows(shell.file("runs/five/log.csv")));
+    test_.equal("continue each run", shell.log("c/transformer-heads-2"), shell.log("five"));
     expect(
         shell, "a folder of runs", "--resume --name c", 1,
         "runs/c: several runs are in this folder (mamba, rnn-hidden-8, transformer-heads-2); to continue them repeat");
@@ -218,14 +213,14 @@ class RunsTest : ProgramChecks {
     const Shell shell(program("train_text"));
     std::string words;
     for (int i = 0; i < 60; ++i) words += "Once there was a stone. " + std::to_string(i * i) + "\n";
-    write_bytes(shell.file("x.txt"), words);
+    shell.write("x.txt", words);
     const std::string small =
         " --data x.txt --width 8 --layers 1 --heads 2 --context 8 --batch 4 --eval-samples 8 "
         "--sample-length 0 --threads 1 --schedule constant --steps 2 ";
     shell.run("--name a" + small);
     shell.script("tr o u < x.txt > y.txt; mv y.txt x.txt");
     expect(shell, "other data", "--name a --resume --steps 4", 1, "runs/a: its samples are not those");
-    write_bytes(shell.file("x.txt"), words);
+    shell.write("x.txt", words);
     expect(shell, "the same data again", "--name a --resume --steps 4", 0, "weights");
     shell.script("mkdir there; tr e a < x.txt > there/other.txt; mv x.txt there");
     expect(shell, "data that are gone", "--name a --resume --steps 5", 1, "x.txt: ");
@@ -235,9 +230,9 @@ class RunsTest : ProgramChecks {
            "runs/a: its samples are not those");
     expect(shell, "no data", "--name a --resume --steps 7 --data=", 2, "--data");
     shell.script("cp there/x.txt near.txt");
-    const std::string previous = read_bytes(shell.file("runs/a/previous.safetensors"));
+    const std::string previous = shell.read("runs/a/previous.safetensors");
     expect(shell, "data that moved once more, and nothing to learn", "--name a --resume --data near.txt", 0, "weights");
-    test_.check("keep the checkpoint before", read_bytes(shell.file("runs/a/previous.safetensors")) == previous);
+    test_.check("keep the checkpoint before", shell.read("runs/a/previous.safetensors") == previous);
     shell.script("rm there/x.txt");
     expect(shell, "are remembered, too", "--name a --resume", 0, "weights");
     shell.script("cp near.txt there/x.txt");
@@ -246,13 +241,13 @@ class RunsTest : ProgramChecks {
     expect(shell, "a comparison whose data moved",
            "--name both --compare rnn,transformer" + small + "--data far/x.txt --val far/x.txt --steps 3", 0,
            "transformer");
-    write_bytes(shell.file("v.txt"), std::string(100, 'v'));
-    write_bytes(shell.file("x.txt"), words);
+    shell.write("v.txt", std::string(100, 'v'));
+    shell.write("x.txt", words);
     shell.run("--name v --val v.txt" + small);
     for (const size_t place : {5, 45, 85}) {
       std::string changed(100, 'v');
       changed[place] = 'w';
-      write_bytes(shell.file("v.txt"), changed);
+      shell.write("v.txt", changed);
       expect(shell, text("one letter of the text for evaluations, %zu", place), "--name v --resume --steps 4", 1,
              "runs/v: its samples are not those");
     }
@@ -262,7 +257,7 @@ class RunsTest : ProgramChecks {
   // Later runs of a study would be in one table with runs that were trained on the earlier text.
   void a_study_of_other_data(const std::string& words) {
     const Shell shell(program("scaling"));
-    write_bytes(shell.file("x.txt"), words);
+    shell.write("x.txt", words);
     const std::string small =
         " --widths 4,8,16 --context 4 --embedding 4 --heads 1 --batch 8 --eval-samples 8 --models mlp_lm "
         "--threads 1 ";
@@ -270,9 +265,9 @@ class RunsTest : ProgramChecks {
     shell.run("--name s --budgets 2e7 --data x.txt" + small);
     shell.script("mkdir there; cp x.txt there; tr o u < there/x.txt > x.txt");
     const std::string more = "--name s --budgets 2e7,4e7" + small;
-    const std::string before = read_bytes(shell.file("runs/s/points.csv"));
+    const std::string before = shell.read("runs/s/points.csv");
     expect(shell, "a study of other data", more + "--data x.txt", 1, "its samples are not those");
-    test_.equal("changes no point", read_bytes(shell.file("runs/s/points.csv")), before);
+    test_.equal("changes no point", shell.read("runs/s/points.csv"), before);
     test_.equal("data that moved continue", shell.run(more + "--data there/x.txt").weights(), whole);
   }
 
@@ -284,11 +279,11 @@ class RunsTest : ProgramChecks {
     const Outcome whole =
         shell.run("--name c --compare weight-decay=0,weight-decay=0.1 --init runs/b --steps 2" + tiny);
     test_.check("two of one checkpoint", whole.status == 0, whole.output);
-    const std::string table = read_bytes(shell.file("runs/c/compare.csv"));
+    const std::string table = shell.read("runs/c/compare.csv");
     shell.script("rm -r runs/c/weight-decay-0.1 runs/c/compare.csv");
     expect(shell, "continues where one was not started",
            "--name c --compare weight-decay=0,weight-decay=0.1 --init runs/b --steps 2" + tiny, 0, "saved runs/c");
-    test_.equal("with the same result", read_bytes(shell.file("runs/c/compare.csv")), table);
+    test_.equal("with the same result", shell.read("runs/c/compare.csv"), table);
   }
 
   void interrupted_comparison() {
@@ -310,11 +305,8 @@ class RunsTest : ProgramChecks {
     shell.run("--name whole " + seeds + REGULAR);
     shell.run("--name a " + seeds + REGULAR + "--steps 3");
     expect(shell, "more steps", "--name a " + seeds + REGULAR, 0, "at the training length");
-    for (const char* name : {"results.csv", "probabilities.csv"})
-      test_.equal(std::string("with the tests of before: ") + name,
-                  read_bytes(shell.file(std::string("runs/a/") + name)),
-                  read_bytes(shell.file(std::string("runs/whole/") + name)));
-    const std::string before = read_bytes(shell.file("runs/a/results.csv"));
+    same_files(shell, "with the tests of before: ", "runs/a/", "runs/whole/", {"results.csv", "probabilities.csv"});
+    const std::string before = shell.read("runs/a/results.csv");
     expect(shell, "another test", "--name a " + seeds + REGULAR + "--test-to 12", 0, "results.csv");
     const auto kept = [&](const char* name) {
       const std::string path = shell.file(std::string("runs/a/results.csv.before") + name);
@@ -357,7 +349,7 @@ class RunsTest : ProgramChecks {
     shell.run("--name parity --task parity_check" + REGULAR);
     expect(shell, "weights for some", "--quiet --name b --all-tasks --init runs/parity/parity_check-seed-1" + REGULAR,
            1, "this model wants");
-    test_.check("nothing was begun", !std::filesystem::exists(shell.file("runs/b")));
+    test_.check("nothing was begun", !shell.exists("runs/b"));
   }
 
   // Words of comparisons that are odd but right, or wrong.
@@ -375,7 +367,7 @@ class RunsTest : ProgramChecks {
     shell.run("--name t --steps 1" + TEXT);
     shell.script("cp runs/t/model.safetensors 'a\"b'");
     shell.run("--name odd --compare 'init=a\"b,seed=2' --steps 1" + TEXT);
-    const std::string table = read_bytes(shell.file("runs/odd/compare.csv"));
+    const std::string table = shell.read("runs/odd/compare.csv");
     test_.check("a label with quotes", table.find("\n\"init=a\"\"b\",") != std::string::npos, table);
     expect(shell, "more epochs than steps", "--epochs 1048576 --batch 1" + TEXT + "--context 1 --batch 1", 2,
            "steps, expected 2,147,483,648 at most");
@@ -393,17 +385,17 @@ class RunsTest : ProgramChecks {
   void cut_snapshots() {
     const Shell shell(program("train_copy"));
     shell.run("--name a --steps 2 --snapshots 1" + SMALL);
-    write_bytes(shell.file("runs/a/snapshots/.petroglyph-7-1.tmp"), "half");
+    shell.write("runs/a/snapshots/.petroglyph-7-1.tmp", "half");
     expect(shell, "goes on", "--resume --name a --steps 3", 0, "saved");
-    test_.check("is taken away", !std::filesystem::exists(shell.file("runs/a/snapshots/.petroglyph-7-1.tmp")));
-    test_.check("others stay", std::filesystem::exists(shell.file("runs/a/snapshots/step-1.safetensors")));
+    test_.check("is taken away", !shell.exists("runs/a/snapshots/.petroglyph-7-1.tmp"));
+    test_.check("others stay", shell.exists("runs/a/snapshots/step-1.safetensors"));
   }
 
   // A configuration that no run of ours wrote, in a file that is whole otherwise.
   void odd_configurations() {
     const Shell shell(program("train_text"));
-    shell.script("'" + program("train_text") + "' --quiet --name t --steps 0" + TEXT + "; '" + program("train_text") +
-                 "' --quiet --name d --steps 0 --model dct_mlp" + TEXT);
+    shell.script("train_text --quiet --name t --steps 0" + TEXT +
+                 "; train_text --quiet --name d --steps 0 --model dct_mlp" + TEXT);
     const auto refused = [&](const char* run, const std::string& key, const Json& value, const std::string& words) {
       const std::string model = run == std::string("d") ? "dct_mlp" : "transformer";
       const SafetensorsFile file(shell.file(std::string("runs/") + run + "/model.safetensors"));
@@ -434,7 +426,7 @@ class RunsTest : ProgramChecks {
     const Shell shell(program("train_text"));
     const std::string lengths = " --evaluate-lengths 4,8 --steps 0" + TEXT;
     shell.run("--name whole" + lengths);
-    const std::string table = read_bytes(shell.file("runs/whole/lengths.csv"));
+    const std::string table = shell.read("runs/whole/lengths.csv");
     for (int turn = 0; turn < 16; ++turn) {
       const std::string name = text("turn-%d", turn), log = "runs/" + name + "/log.csv";
       const Outcome outcome = shell.script(
@@ -474,8 +466,7 @@ class RunsTest : ProgramChecks {
     const Shell shell(program("train_copy"));
     const Outcome whole = shell.run("--name whole --steps 6" + SMALL);
     shell.run("--name a --steps 6" + SMALL + ">&- 2>&- <&-");
-    test_.equal("closed streams: the log is a log", log_rows(shell.file("runs/a/log.csv")),
-                log_rows(shell.file("runs/whole/log.csv")));
+    test_.equal("closed streams: the log is a log", shell.log("a"), shell.log("whole"));
     test_.check("a checkpoint", SafetensorsFile(shell.file("runs/a/model.safetensors")).metadata("step") == "6");
     shell.script("mkdir -p runs/p; mkfifo runs/p/model.safetensors");
     expect(shell, "a pipe for a checkpoint", "--name p --resume", 1,
@@ -488,7 +479,7 @@ class RunsTest : ProgramChecks {
     shell.script("mv runs kept; ln -s nowhere runs");
     expect(shell, "runs leads nowhere", "--steps 1" + SMALL, 1, "runs/copy: cannot make the folder: ");
     const Shell text(program("train_text"));
-    write_bytes(text.file("a[1].txt"), std::string(300, 'x') + "\n");
+    text.write("a[1].txt", std::string(300, 'x') + "\n");
     expect(text, "a file with a pattern's name", "--data 'a[1].txt' --val 'a[1].txt' --steps 1" + TEXT, 0, "weights");
     expect(text, "a pattern without files", "--data 'b*.txt'" + TEXT, 1, "b*.txt: no file has such a name");
     const Outcome lines = text.run("--data 'no\n\x1b[2Jfile'" + TEXT);
@@ -502,38 +493,37 @@ class RunsTest : ProgramChecks {
   // What we did not write is never replaced.
   void overwriting() {
     const Shell shell(program("tokenize"));
-    write_bytes(shell.file("text"), "one two one two one two\n");
-    write_bytes(shell.file("mine"), "precious");
+    shell.write("text", "one two one two one two\n");
+    shell.write("mine", "precious");
     const std::string learn = "text --train 258 --save mine";
     expect(shell, "a tokenizer over a file", learn, 1, "mine: exists already; choose another name, or --force");
-    test_.equal("which stays", read_bytes(shell.file("mine")), "precious");
+    test_.equal("which stays", shell.read("mine"), "precious");
     expect(shell, "unless it is wanted", learn + " --force", 0, "learnt");
-    test_.check("and is replaced then", read_bytes(shell.file("mine")) != "precious");
+    test_.check("and is replaced then", shell.read("mine") != "precious");
     shell.run("text --out s");
     expect(shell, "shards over shards", "text --out s", 1, "s_000000.bin: exists already");
     expect(shell, "unless they are wanted", "text --out s --force", 0, "s_000000.bin: ");
-    write_bytes(shell.file("odd"), "caf\u00E9\n");
-    const std::string before = read_bytes(shell.file("s_000000.bin"));
+    shell.write("odd", "caf\u00E9\n");
+    const std::string before = shell.read("s_000000.bin");
     expect(shell, "a later file that is refused", "odd text odd --tokenizer ascii --out s --force", 1, "odd: ");
     expect(shell, "in whatever place", "text odd --tokenizer ascii --out s --force", 1, "odd: ");
-    test_.equal("leaves the shards of before", read_bytes(shell.file("s_000000.bin")), before);
-    const std::string encoding = read_bytes(shell.file("mine"));
+    test_.equal("leaves the shards of before", shell.read("s_000000.bin"), before);
+    const std::string encoding = shell.read("mine");
     expect(shell, "a tokenizer of a text that is refused", "odd --tokenizer ascii --save mine --force", 1, "odd: ");
-    test_.equal("leaves the one of before", read_bytes(shell.file("mine")), encoding);
-    write_bytes(shell.file("short.bin"), "x");
+    test_.equal("leaves the one of before", shell.read("mine"), encoding);
+    shell.write("short.bin", "x");
     expect(shell, "or of shards that are", "short.bin --decode --save mine --force", 1,
            "short.bin: no shard of tokens");
-    test_.equal("too", read_bytes(shell.file("mine")), encoding);
+    test_.equal("too", shell.read("mine"), encoding);
     const Shell inspect(program("inspect"));
-    inspect.script("'" + program("train_regular") + "' --quiet --name a" + REGULAR +
+    inspect.script("train_regular --quiet --name a" + REGULAR +
                    "; mkdir out; echo x > out/clusters.svg; "
                    "echo x > out/receptive_field.csv");
     const std::string run = " runs/a/parity_check-seed-1 --length 20 --out out";
     expect(inspect, "clusters over a file", "clusters" + run, 0, "saved out (clusters.csv, clusters.svg)");
     expect(inspect, "a receptive field over a file", "receptive-field" + run, 0, "saved out");
     for (const char* name : {"clusters.svg", "receptive_field.csv"})
-      test_.equal(std::string("which is kept: ") + name,
-                  read_bytes(inspect.file(std::string("out/") + name + ".before")), "x\n");
+      test_.equal(std::string("which is kept: ") + name, inspect.read(std::string("out/") + name + ".before"), "x\n");
     beside_a_checkpoint(inspect);
     folder_of_a_conversion();
     conversion_over_its_model();
@@ -542,9 +532,9 @@ class RunsTest : ProgramChecks {
   // What is read is no place to write to, with --force neither.
   void conversion_over_its_model() {
     const Shell convert(program("convert"));
-    convert.script("'" + program("train_text") + "' --quiet --name g --norm affine --gelu tanh --tied-head" + TEXT +
-                   "--steps 1; '" + program("convert") + "' runs/g --to hf --save hf; '" + program("convert") +
-                   "' runs/g --to llm.c --save g.bin; mkdir l; ln -s ../runs/g l/g; ln runs/g/model.safetensors hard");
+    convert.script("train_text --quiet --name g --norm affine --gelu tanh --tied-head" + TEXT +
+                   "--steps 1; convert runs/g --to hf --save hf; convert runs/g --to llm.c --save g.bin; mkdir l; ln "
+                   "-s ../runs/g l/g; ln runs/g/model.safetensors hard");
     const std::string all = "cat runs/g/model.safetensors hf/* g.bin | cksum";
     const std::string before = convert.script(all).output;
     for (const char* const arguments :
@@ -566,41 +556,40 @@ class RunsTest : ProgramChecks {
     for (const char* turn : {"first", "again"})
       expect(inspect, std::string("beside its checkpoint, ") + turn, "clusters own/model.safetensors --length 20", 0,
              "saved own (clusters.csv, clusters.svg)");
-    test_.equal("what lay there is kept", read_bytes(inspect.file("own/clusters.svg.before")), "mine\n");
-    test_.check("and the same twice is not", !std::filesystem::exists(inspect.file("own/clusters.svg.before-2")) &&
-                                                 !std::filesystem::exists(inspect.file("own/clusters.csv.before")));
+    test_.equal("what lay there is kept", inspect.read("own/clusters.svg.before"), "mine\n");
+    test_.check("and the same twice is not",
+                !inspect.exists("own/clusters.svg.before-2") && !inspect.exists("own/clusters.csv.before"));
   }
 
   void folder_of_a_conversion() {
     const Shell convert(program("convert"));
-    convert.script("'" + program("train_text") + "' --quiet --name a --model transformer --norm affine --gelu tanh" +
-                   TEXT + "--steps 1; mkdir out; echo mine > out/config.json; echo mine > out/notes");
+    convert.script("train_text --quiet --name a --model transformer --norm affine --gelu tanh" + TEXT +
+                   "--steps 1; mkdir out; echo mine > out/config.json; echo mine > out/notes");
     const std::string back = "runs/a --to hf --save out";
     expect(convert, "a conversion into a folder", back, 1, "out: exists already; choose another name, or --force");
-    test_.equal("whose files stay", read_bytes(convert.file("out/config.json")), "mine\n");
+    test_.equal("whose files stay", convert.read("out/config.json"), "mine\n");
     expect(convert, "unless it is wanted", back + " --force", 0, "saved out");
     convert.script("mv out/config.json there; ln -s ../there out/config.json");
     expect(convert, "but no link", back + " --force", 1, "out/config.json: expected a file or a folder; a link");
     convert.script("rm out/config.json; mv there out/config.json; mkfifo pipe");
     expect(convert, "a pipe for a model", "pipe", 1, "pipe: expected a file or a folder, found something else");
-    expect_script(convert, "a pipe for a tokenizer",
-                  "timeout 20 '" + program("train_text") + "' --tokenizer pipe --steps 1", 1,
+    expect_script(convert, "a pipe for a tokenizer", "timeout 20 train_text --tokenizer pipe --steps 1", 1,
                   "train_text: pipe: expected a file, found something else");
-    test_.check("its files are replaced, and no others", read_bytes(convert.file("out/config.json")) != "mine\n" &&
-                                                             read_bytes(convert.file("out/notes")) == "mine\n");
+    test_.check("its files are replaced, and no others",
+                convert.read("out/config.json") != "mine\n" && convert.read("out/notes") == "mine\n");
   }
 
   // A finished run, a longer one, and what its page lists.
   void extended() {
     const Shell shell(program("train_text"));
-    write_bytes(shell.file("x.txt"), std::string(2000, 'a'));
+    shell.write("x.txt", std::string(2000, 'a'));
     const Outcome first = shell.run("--data x.txt --name a --steps 4 --no-keep-best" + TEXT);
-    test_.check("--no-keep-best", !std::filesystem::exists(shell.file("runs/a/best.safetensors")), first.output);
+    test_.check("--no-keep-best", !shell.exists("runs/a/best.safetensors"), first.output);
     expect(shell, "beyond a cosine schedule", "--resume --name a --steps 6", 1,
            "this run's cosine schedule was laid out over 4 steps; to train longer: --resume --name a --extend N");
     expect(shell, "a finished run", "--resume --name a", 0, "To train longer: --resume --name a --extend N");
     expect(shell, "extended", "--resume --name a --extend 2 --sample-length 4", 0, "Finished at step 6.");
-    const std::string page = read_bytes(shell.file("runs/a/index.html"));
+    const std::string page = shell.read("runs/a/index.html");
     const auto has = [&](const char* words) { return page.find(words) != std::string::npos; };
     test_.check("its page has the options that its model uses", has("--heads") && !has("--state") && !has("--conv"),
                 page);
@@ -608,7 +597,7 @@ class RunsTest : ProgramChecks {
     const Shell copy(program("train_copy"));
     copy.run("--compare rnn,mamba --name c --steps 2 --width 8 --length 4 --batch 4 --eval-samples 8 --threads 1");
     test_.check("the page of a comparison has its figure",
-                read_bytes(copy.file("runs/c/index.html")).find("compare.svg") != std::string::npos);
+                copy.read("runs/c/index.html").find("compare.svg") != std::string::npos);
   }
 
   void schedules() {
@@ -651,7 +640,7 @@ class RunsTest : ProgramChecks {
     const Shell text(program("train_text"));
     text.script("printf 'a secret %.0s' $(seq 100) > secret");
     text.run("--quiet --name a --data secret --schedule constant --steps 2" + TEXT);
-    const std::string own = read_bytes(text.file("runs/a/model.safetensors"));
+    const std::string own = text.read("runs/a/model.safetensors");
     test_.check("a run of one's own goes on", text.run("--resume --name a --steps 3").status == 0);
     text.script("rm -r runs/a/*.safetensors");
     save_as_of_another(own, text.file("runs/a/model.safetensors"));
@@ -659,7 +648,7 @@ class RunsTest : ProgramChecks {
     const std::string refused =
         "runs/a/model.safetensors: names the file secret, but was not trained by this user on this machine";
     expect(text, "a text that somebody else names", "--resume --name a --steps 3", 1, refused);
-    expect_script(text, "nor is it looked at", "'" + program("inspect") + "' receptive-field runs/a", 1, refused);
+    expect_script(text, "nor is it looked at", "inspect receptive-field runs/a", 1, refused);
     expect(text, "but one's own", "--resume --name a --steps 3 --data secret", 0, "weights ");
   }
 

@@ -44,8 +44,8 @@ inline std::string wait_for_lines(const std::string& file, int lines) {
   return wait_until("[ $(cat " + file + " 2>/dev/null | wc -l) -gt " + std::to_string(lines) + " ]");
 }
 
-// A program in a folder of its own.
-class Shell {
+// A program in a folder of its own. Shell text finds the programs beside it by their names.
+class Shell : public TemporaryFolder {
  public:
   explicit Shell(const std::string& program) : program_(program) {}
 
@@ -54,7 +54,9 @@ class Shell {
     return script(before + " '" + program_ + "' " + arguments);
   }
   Outcome script(const std::string& commands) const {
-    const std::string command = "cd '" + folder_.path() + "' && { " + commands + "\n} 2>&1";
+    const std::string folder = std::filesystem::path(program_).parent_path().string();
+    const std::string found = folder.empty() ? "" : "PATH='" + folder + "':$PATH; ";
+    const std::string command = "cd '" + path() + "' && { " + found + commands + "\n} 2>&1";
     std::FILE* pipe = popen(command.c_str(), "r");
     if (!pipe) throw std::runtime_error("cannot start a shell");
     Outcome outcome;
@@ -64,11 +66,11 @@ class Shell {
     outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return outcome;
   }
-  std::string file(const std::string& name) const { return folder_.file(name); }
+  // Of a run, without the seconds.
+  std::string log(const std::string& run) const { return log_rows(file("runs/" + run + "/log.csv")); }
 
  private:
   std::string program_;
-  TemporaryFolder folder_;
 };
 
 // What an output must contain: one text or several.
@@ -95,6 +97,14 @@ class ProgramChecks {
   Outcome expect_script(const Shell& shell, const std::string& name, const std::string& commands, int status,
                         const Words& words) {
     return check(name, shell.script(commands), status, words);
+  }
+  void leaves(const Shell& shell, const std::string& folder, std::initializer_list<const char*> names) {
+    for (const char* name : names) test_.check(std::string("leaves ") + name, shell.exists(folder + name));
+  }
+  // Each of these files is the same in both folders.
+  void same_files(const Shell& shell, const std::string& name, const std::string& folder, const std::string& other,
+                  std::initializer_list<const char*> files) {
+    for (const char* file : files) test_.equal(name + file, shell.read(folder + file), shell.read(other + file));
   }
   Outcome check(const std::string& name, Outcome outcome, int status, const Words& words) {
     bool good = outcome.status == status;

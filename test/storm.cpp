@@ -25,6 +25,7 @@
 #include "dice.h"
 #include "reproduction/experiment.h"
 #include "reproduction/run_experiment.h"
+#include "shell.h"
 
 namespace petroglyph {
 namespace {
@@ -151,12 +152,6 @@ int wait_a_while(pid_t process, double seconds) {
   return -1;
 }
 
-std::string without_last_column(const std::string& csv) {
-  std::string rows;
-  for (const std::string& line : split(csv, '\n')) rows += line.substr(0, line.rfind(',')) + "\n";
-  return rows;
-}
-
 // What differs between two places; empty: nothing that a run must give again.
 std::string difference(const std::string& whole, const std::string& disturbed) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(whole + "/runs")) {
@@ -166,8 +161,10 @@ std::string difference(const std::string& whole, const std::string& disturbed) {
     const bool told = name == "runs.csv" || name == ".lock" || extension == ".log" || name == "previous.safetensors" ||
                       name == "index.html";
     if (told) continue;
-    const std::string a = read_bytes(whole + own), b = read_bytes(disturbed + own);
-    const bool same = name == "log.csv" ? without_last_column(a) == without_last_column(b) : a == b;
+    const auto rows = [&](const std::string& place) {
+      return name == "log.csv" ? log_rows(place + own) : read_bytes(place + own);
+    };
+    const bool same = rows(whole) == rows(disturbed);
     if (!same) return own;
   }
   return "";

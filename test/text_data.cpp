@@ -5,15 +5,16 @@
 #include <set>
 
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "check.h"
+#include "dice.h"
 #include "gpt2_pieces.h"
 #include "math/random.h"
+#include "shell.h"
 #include "tasks/copying.h"
 #include "tasks/corpus.h"
 #include "tasks/language_modeling.h"
@@ -31,26 +32,14 @@ using namespace petroglyph;
 
 namespace {
 
-// Numbers that are the same everywhere.
-class Dice {
- public:
-  explicit Dice(uint32_t stream) : stream_(stream) {}
-  uint32_t below(uint32_t n) { return petroglyph::below(philox(1, stream_, 0, drawn_++).word[0], n); }
-
- private:
-  uint32_t stream_;
-  uint64_t drawn_ = 0;
-};
-
 // Bytes of all kinds, among them much that the splitting looks at.
-std::string wild_text(Dice& dice, uint32_t length) {
+std::string wild_text(Dice& dice, size_t length) {
   static const std::vector<std::string> parts = {"'",      " ",      "\n", "\t",   "s",    "re",   "'ll",
                                                  "the",    "a",      "7",  "½",    "é",    "東",   "😀",
                                                  "\u00A0", "\u3000", "!",  "\xE2", "\x80", "\xFF", "\xF0\x9F"};
   std::string text;
   while (text.size() < length)
-    text += dice.below(8) == 0 ? std::string(1, static_cast<char>(dice.below(256)))
-                               : parts[dice.below(static_cast<uint32_t>(parts.size()))];
+    text += dice.below(8) == 0 ? std::string(1, static_cast<char>(dice.below(256))) : parts[dice.below(parts.size())];
   return text;
 }
 
@@ -172,11 +161,11 @@ std::vector<std::string> all_bytes_spelled() {
 BytePairTokenizer random_merges(Dice& dice, std::vector<std::string>& merges) {
   std::vector<std::string> tokens = all_bytes_spelled(), parts = {"a", "b"};
   while (merges.size() < 12) {
-    const std::string left = parts[dice.below(static_cast<uint32_t>(parts.size()))];
-    const std::string right = parts[dice.below(static_cast<uint32_t>(parts.size()))];
+    const std::string left = parts[dice.below(parts.size())];
+    const std::string right = parts[dice.below(parts.size())];
     const std::string merge = left + " " + right, made = left + right;
     if (std::find(merges.begin(), merges.end(), merge) != merges.end()) continue;
-    merges.insert(merges.begin() + dice.below(static_cast<uint32_t>(merges.size()) + 1), merge);
+    merges.insert(merges.begin() + static_cast<std::ptrdiff_t>(dice.below(merges.size() + 1)), merge);
     if (std::find(parts.begin(), parts.end(), made) != parts.end()) continue;
     parts.push_back(made);
     tokens.push_back(made);
@@ -192,7 +181,7 @@ void merging(Test& test) {
     const BytePairTokenizer tokenizer = random_merges(dice, merges);
     for (int i = 0; i < 20; ++i) {
       std::string piece;
-      for (uint32_t n = 1 + dice.below(30); n > 0; --n) piece += dice.below(2) == 0 ? 'a' : 'b';
+      for (size_t n = 1 + dice.below(30); n > 0; --n) piece += dice.below(2) == 0 ? 'a' : 'b';
       std::vector<std::string> found;
       for (const int32_t token : encode(tokenizer, piece)) found.emplace_back(tokenizer.bytes(token));
       same = same && found == merge_slowly(piece, merges);
@@ -233,7 +222,7 @@ void added_token_search(Test& test) {
   for (int round = 0; round < 200; ++round) {
     const auto letters = [&](uint32_t most) {
       std::string word;
-      for (uint32_t n = 1 + dice.below(most); n > 0; --n) word += "aab"[dice.below(3)];
+      for (size_t n = 1 + dice.below(most); n > 0; --n) word += "aab"[dice.below(3)];
       return word;
     };
     std::vector<std::string> words, tokens = all_bytes_spelled();
@@ -408,22 +397,6 @@ void tokenizer_files(Test& test) {
   refuse("no merge", "\"h e\"", "\"he\"",
          "the tokenizer: merge 2, \"he\", is not two tokens with a space between them");
   refuse("a number for a token", "\"Ā\"", "7", "expected a string, found a number");
-
-  // Whatever happens to a file: an Error or a tokenizer that works.
-  Dice dice(stream_of("damage"));
-  bool survived = true;
-  for (int i = 0; i < 400; ++i) {
-    std::string bad = good;
-    const size_t at = dice.below(static_cast<uint32_t>(bad.size()));
-    if (i % 3 == 0) bad.resize(at);
-    if (i % 3 == 1) bad[at] = static_cast<char>(dice.below(256));
-    if (i % 3 == 2) bad.erase(at, 1 + dice.below(40));
-    write_bytes(path, bad);
-    std::unique_ptr<Tokenizer> read;
-    message_of([&] { read = open_tokenizer(path, false); });
-    survived = survived && (!read || read->decode(encode(*read, "the old sailor")) == "the old sailor");
-  }
-  test.check("damaged files", survived);
 }
 
 // A pair of files as GPT-2's: other numbers for the bytes, and a special token.
@@ -451,14 +424,14 @@ void gpt2_files(Test& test) {
   test.check("is never made from text", encode(*read, "<|endoftext|>").size() > 1);
   test.equal("through JSON", tokenizer_from_json(read->to_json(), "x")->to_json().text(), read->to_json().text());
 
-  const std::string encoder = read_bytes(folder.file("encoder.json")), merges = read_bytes(folder.file("vocab.bpe"));
+  const std::string encoder = folder.read("encoder.json"), merges = folder.read("vocab.bpe");
   const auto refuse = [&](const std::string& name, const char* file, const std::string& content,
                           const std::string& words) {
-    write_bytes(folder.file(file), content);
+    folder.write(file, content);
     const std::string message = message_of([&] { open_tokenizer(folder.path(), false); });
     test.check(name, message.find(folder.path()) == 0 && message.find(words) != std::string::npos, message);
-    write_bytes(folder.file("encoder.json"), encoder);
-    write_bytes(folder.file("vocab.bpe"), merges);
+    folder.write("encoder.json", encoder);
+    folder.write("vocab.bpe", merges);
   };
   const auto with = [](std::string content, const std::string& from, const std::string& to) {
     return content.replace(content.find(from), from.size(), to);
@@ -486,8 +459,8 @@ void gpt2_files(Test& test) {
   const auto again = open_tokenizer(folder.path(), false);
   test.check("<=> is learnt", of_code->decode(encode(*of_code, "<=>")) == "<=>" && encode(*of_code, "<=>").size() == 1);
   test.equal("<=> of a text", encode(*again, "<=>").size(), size_t(1));
-  write_bytes(folder.file("encoder.json"), with(encoder, ":400", ":400,\".Ċ\":401"));
-  write_bytes(folder.file("vocab.bpe"), merges + ". Ċ\n");
+  folder.write("encoder.json", with(encoder, ":400", ":400,\".Ċ\":401"));
+  folder.write("vocab.bpe", merges + ". Ċ\n");
   test.throws("another expression's token",
               "encoder.json: token 401, \".Ċ\", reaches over a place where GPT-2 cuts texts",
               [&] { open_tokenizer(folder.path(), false); });
@@ -552,10 +525,11 @@ void text_corpora(Test& test) {
   test.equal("so many", corpus->replaced(), lenient.encode(wild, *std::make_unique<std::vector<int32_t>>()));
   bool windows = true;
   for (int i = 0; i < 200; ++i) {
-    const uint32_t count = 1 + dice.below(300), begin = dice.below(static_cast<uint32_t>(corpus->size()) - count);
+    const size_t count = 1 + dice.below(300), begin = dice.below(static_cast<size_t>(corpus->size()) - count);
     std::vector<int32_t> window(count);
-    corpus->read(begin, count, window.data());
-    windows = windows && std::equal(window.begin(), window.end(), expected.begin() + begin);
+    corpus->read(static_cast<int64_t>(begin), static_cast<int64_t>(count), window.data());
+    windows =
+        windows && std::equal(window.begin(), window.end(), expected.begin() + static_cast<std::ptrdiff_t>(begin));
   }
   test.check("any window of them", windows);
   test.throws("not ascii", path + ": line ", [&] { open_corpus(path, strict); });
@@ -584,7 +558,7 @@ void shards(Test& test) {
   const std::vector<int32_t> first = {1, 2, 255, 0}, second = {7, 8};
   const std::string path = folder.file("s_0.bin"), good = shard_bytes(first);
   write_bytes(path, good);
-  write_bytes(folder.file("s_1.bin"), shard_bytes(second));
+  folder.write("s_1.bin", shard_bytes(second));
   test.equal("size", good.size(), size_t(1024 + 8));
   test.equal("a shard", all_of(*open_corpus(path, bytes)), first);
   const auto both = open_corpus(folder.file("s_?.bin"), bytes);
@@ -797,68 +771,49 @@ void stories(Test& test) {
   test.check("articles", article);
 }
 
-struct Outcome {
-  int status;
-  std::string output;
-};
-
-Outcome run(const std::string& command) {
-  std::FILE* pipe = popen(("{ " + command + "; } 2>&1").c_str(), "r");
-  if (pipe == nullptr) throw std::runtime_error("cannot start a shell");
-  Outcome outcome;
-  char buffer[4096];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) outcome.output.append(buffer, n);
-  const int status = pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  return outcome;
-}
-
 // With the shards s_000000.bin … of a.txt and b.txt in the folder.
 template <class Expect>
-void written_over_what_is_read(Test& test, const TemporaryFolder& folder, const Expect& expect) {
+void written_over_what_is_read(Test& test, const Shell& folder, const Expect& expect) {
   const std::string stays = " is read here (";
-  const std::string text = read_bytes(folder.file("a.txt")), shard = read_bytes(folder.file("s_000001.bin"));
-  write_bytes(folder.file("x_000007.bin"), text);
+  const std::string text = folder.read("a.txt"), shard = folder.read("s_000001.bin");
+  folder.write("x_000007.bin", text);
   expect("a tokenizer over its text", "--train 257 --save a.txt --force a.txt", 1, "a.txt:" + stays);
   expect("over a tokenizer", "--tokenizer t.json --save t.json --force a.txt", 1, "t.json:" + stays);
   expect("over a shard", "--tokenizer t.json --decode 's_*.bin' --save s_000001.bin --force", 1,
          "s_000001.bin:" + stays);
   expect("shards over a text", "--out x --force x_000007.bin", 1, "x_000007.bin:" + stays);
-  test.check("all stay", read_bytes(folder.file("a.txt")) == text && read_bytes(folder.file("s_000001.bin")) == shard &&
-                             read_bytes(folder.file("x_000007.bin")) == text);
+  test.check("all stay", folder.read("a.txt") == text && folder.read("s_000001.bin") == shard &&
+                             folder.read("x_000007.bin") == text);
   for (const char* words : {"--out nosuch/x a.txt", "--train 300 --save t2.json --out nosuch/x a.txt"})
     expect(words, words, 1, "tokenize: nosuch/x_000000.bin: cannot write: No such file or directory\n");
-  test.check("which shows before anything is learnt", !std::filesystem::exists(folder.file("t2.json")));
+  test.check("which shows before anything is learnt", !folder.exists("t2.json"));
   expect("no folder for a tokenizer", "--train 300 --save nosuch/t a.txt", 1,
          "tokenize: nosuch/t: cannot write: No such file or directory\n");
   expect("a folder for a tokenizer", "--train 300 --save . --force a.txt", 1,
          "tokenize: .: cannot write: Is a directory\n");
-  write_bytes(folder.file("one.txt"), "a");
+  folder.write("one.txt", "a");
   expect("one token", "--tokenizer ascii --out one one.txt", 0, "one.txt: 1 byte, 1 token (ascii), 1.00 bytes each");
 }
 
 void program(Test& test) {
-  const TemporaryFolder folder;
-  const auto tokenize = (std::filesystem::absolute(test.program()).parent_path().parent_path() / "tokenize").string();
+  const Shell folder((std::filesystem::absolute(test.program()).parent_path().parent_path() / "tokenize").string());
   const std::string stories = tell_stories(4, 1, 50000);
-  write_bytes(folder.file("a.txt"), stories.substr(0, 30000));
-  write_bytes(folder.file("b.txt"), stories.substr(30000));
+  folder.write("a.txt", stories.substr(0, 30000));
+  folder.write("b.txt", stories.substr(30000));
   const auto expect = [&](const std::string& name, const std::string& arguments, int status, const std::string& words) {
-    const Outcome outcome = run("cd '" + folder.path() + "' && '" + tokenize + "' " + arguments);
-    test.check(name, outcome.status == status && outcome.output.find(words) != std::string::npos,
+    const Outcome outcome = folder.run(arguments);
+    test.check(name, outcome.status == status && outcome.prints(words),
                text("status %d, said: ", outcome.status) + outcome.output);
   };
   expect("learns and writes shards", "--train 300 --save t.json --out s --shard-tokens 5000 a.txt b.txt", 0,
          "s_000001.bin: 5,000 tokens");
-  test.equal("and reads them",
-             run("cd '" + folder.path() + "' && '" + tokenize + "' --tokenizer t.json --decode s_*.bin").output,
-             stories);
+  test.equal("and reads them", folder.run("--tokenizer t.json --decode s_*.bin").output, stories);
   expect("counts", "--tokenizer t.json a.txt", 0, "a.txt: 30,000 bytes, ");
   expect("shards that exist", "--tokenizer t.json --out s a.txt", 1, "s_000000.bin: exists already");
   std::filesystem::copy(folder.file("s_000001.bin"), folder.file("r_000001.bin"));
   expect("a later one", "--tokenizer t.json --out r --shard-tokens 5000 a.txt b.txt", 1,
          "r_000001.bin: exists already");
-  test.check("before anything is written", !std::filesystem::exists(folder.file("r_000000.bin")));
+  test.check("before anything is written", !folder.exists("r_000000.bin"));
   expect("no file", "", 2, "FILE");
   expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot read: No such file");
   expect("too few tokens", "--train 100 --save few.json a.txt", 2,
@@ -872,7 +827,7 @@ void program(Test& test) {
   expect("every byte is a token", "--replace a.txt", 2, "--replace: does nothing with bytes");
   std::filesystem::copy(folder.file("t.json"), folder.file("merges.txt"));
   expect("a tokenizer by what is in it", "--tokenizer merges.txt a.txt", 0, "tokens");
-  write_bytes(folder.file("vocab.json"), "{\"a\": 0}");
+  folder.write("vocab.json", "{\"a\": 0}");
   expect("half a tokenizer", "--tokenizer vocab.json a.txt", 1,
          "vocab.json: has no \"format\"; expected a tokenizer's file, or the folder of one");
   expect("a text as a tokenizer", "--tokenizer a.txt a.txt", 1,
@@ -880,21 +835,21 @@ void program(Test& test) {
   std::filesystem::remove(folder.file("vocab.json"));
   std::filesystem::remove(folder.file("merges.txt"));
   expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: does nothing without --out PREFIX");
-  write_bytes(folder.file("empty.txt"), "");
+  folder.write("empty.txt", "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
   expect("no text among others", "--tokenizer t.json --out s --force a.txt empty.txt", 1,
          "empty.txt: the file is empty");
-  test.check("leaves the shards that were there", std::filesystem::exists(folder.file("s_000001.bin")));
+  test.check("leaves the shards that were there", folder.exists("s_000001.bin"));
   written_over_what_is_read(test, folder, expect);
   expect("shards that were more", "--tokenizer t.json --out s --force b.txt", 0, "s_000001.bin: removed, of more");
-  test.check("are gone", !std::filesystem::exists(folder.file("s_000001.bin")));
+  test.check("are gone", !folder.exists("s_000001.bin"));
   std::filesystem::copy(folder.file("s_000000.bin"), folder.file("s_000007.bin"));
-  write_bytes(folder.file("s_20240101.bin"), "no shard");
+  folder.write("s_20240101.bin", "no shard");
   expect("and those behind a gap", "--tokenizer t.json --out s --force b.txt", 0, "s_000007.bin: removed, of more");
-  test.check("are gone, too", !std::filesystem::exists(folder.file("s_000007.bin")));
-  test.check("but nothing else", std::filesystem::exists(folder.file("s_20240101.bin")));
+  test.check("are gone, too", !folder.exists("s_000007.bin"));
+  test.check("but nothing else", folder.exists("s_20240101.bin"));
   expect("text instead of shards", "--decode a.txt", 1, "a.txt: ");
-  write_bytes(folder.file("c.txt"), "caf\u00E9");
+  folder.write("c.txt", "caf\u00E9");
   expect("not ascii", "--tokenizer ascii c.txt", 1, "c.txt: line 1, byte 3: '\u00E9' is no 7-bit ASCII character");
   expect("replaced", "--tokenizer ascii --replace c.txt", 0, "4 tokens (ascii), 1.25 bytes each");
 }
@@ -903,11 +858,11 @@ void program(Test& test) {
 void scripts(Test& test) {
   const std::string data = (std::filesystem::current_path() / "data").string();
   if (!std::filesystem::exists(data + "/c4.sh")) return test.skip("data/c4.sh", "run this in the repository's root");
-  const TemporaryFolder folder;
-  const auto shell = [&](const std::string& commands) { return run("cd '" + folder.path() + "'; " + commands); };
+  const Shell folder("");
+  const auto shell = [&](const std::string& commands) { return folder.script(commands); };
   const auto expect = [&](const std::string& name, const std::string& commands, bool good, const std::string& words) {
     const Outcome outcome = shell(commands);
-    test.check(name, (outcome.status == 0) == good && outcome.output.find(words) != std::string::npos,
+    test.check(name, (outcome.status == 0) == good && outcome.prints(words),
                text("status %d, said: ", outcome.status) + outcome.output);
   };
   const auto sum_of = [&](const std::string& file) {
@@ -920,12 +875,12 @@ void scripts(Test& test) {
   };
   const std::string url = "_URL=\"file://$PWD/", script = " '" + data + "/";
 
-  write_bytes(folder.file("plays"), "First Citizen:\nSpeak.\n");
+  folder.write("plays", "First Citizen:\nSpeak.\n");
   const std::string plays = "TINYSHAKESPEARE" + url + "plays\"" + script + "tinyshakespeare.sh' out";
   expect("another checksum is refused", plays, false, "expected 86c4e6aa");
   test.check("and leaves no text", std::filesystem::is_empty(folder.file("out")));
   expect("tiny Shakespeare", "TINYSHAKESPEARE_SHA256=" + sum_of("plays") + " " + plays, true, "--data out/tinysh");
-  test.equal("its text", read_bytes(folder.file("out/tinyshakespeare.txt")), read_bytes(folder.file("plays")));
+  test.equal("its text", folder.read("out/tinyshakespeare.txt"), folder.read("plays"));
 
   // A server without parts of files, or a file that is complete already: curl ends with status 22 and reports 416, or
   // with status 33.
@@ -943,7 +898,7 @@ void scripts(Test& test) {
            true, "got: SHA-256 " + sum_of_plays);
   expect("a server that is ill", fetch("rm -f got; echo x > got.part; CODE=503 STATUS=22", sum_of_plays), false,
          "cannot be had");
-  test.equal("what was begun stays", read_bytes(folder.file("got.part")), "x\n");
+  test.equal("what was begun stays", folder.read("got.part"), "x\n");
 
   if (installed("unzip") && installed("zip")) {
     shell(
@@ -951,35 +906,34 @@ void scripts(Test& test) {
         "wiki*");
     const std::string sum = "WIKITEXT2_SHA256=" + sum_of("a.zip") + " WIKITEXT2" + url + "a.zip\"" + script;
     expect("WikiText-2", sum + "wikitext2.sh' out", true, "--val out/wikitext2_valid.txt");
-    test.equal("its validation text", read_bytes(folder.file("out/wikitext2_valid.txt")), "valid\n");
+    test.equal("its validation text", folder.read("out/wikitext2_valid.txt"), "valid\n");
     expect("an archive without its members", sum + "wikitext2.sh' out raw", false,
            "cannot unpack wikitext-2-raw/wiki.train.raw");
   }
   if (!installed("python3")) return;
   const std::string documents = "{\"text\": \"One page.\"}\n\n{\"text\": \"Another\\nof two lines, caf\\u00e9.\\n\"}\n";
   const std::string expected = "One page.\n\nAnother\nof two lines, caf\u00E9.\n\n";
-  write_bytes(folder.file("documents"), documents);
+  folder.write("documents", documents);
   shell(
       "for i in 0 1 2; do gzip -c documents > c4-train.0000$i-of-01024.json.gz; done; "
       "gzip -c plays > c4-train.00003-of-01024.json.gz; gzip -c documents | head -c 40 > "
       "c4-train.00004-of-01024.json.gz");
   const std::string c4 = "C4" + url + "\"" + script + "c4.sh' out ";
   expect("C4", c4 + "0 2", true, "c4-train.00002-of-01024.json.gz: SHA-256 ");
-  test.equal("its text", read_bytes(folder.file("out/c4_00002.txt")), expected);
+  test.equal("its text", folder.read("out/c4_00002.txt"), expected);
   shell("echo x >> out/c4-train.00002-of-01024.json.gz; echo x | gzip > c4-train.00002-of-01024.json.gz");
   expect("the first checksum is demanded of the next", c4 + "2", false, "expected ");
   shell("gzip -c documents > c4-train.00008-of-01024.json.gz");
   expect("a number with zeros before it", c4 + "008", true, "c4-train.00008-of-01024.json.gz: SHA-256 ");
   expect("no documents", c4 + "3", false, "document 1 is no JSON object");
   expect("a truncated part", c4 + "4", false, "c4-train.00004-of-01024.json.gz: cannot be read");
-  test.check("leaves no text", !std::filesystem::exists(folder.file("out/c4_00004.txt.part")) &&
-                                   !std::filesystem::exists(folder.file("out/c4_00004.txt")));
+  test.check("leaves no text", !folder.exists("out/c4_00004.txt.part") && !folder.exists("out/c4_00004.txt"));
   if (!installed("zstd")) return;
   shell("zstd -q documents -o 1.jsonl.zst; cp 1.jsonl.zst 2.jsonl.zst; tar -cf a.tar 1.jsonl.zst 2.jsonl.zst");
   expect("OpenWebText2",
          "OPENWEBTEXT2_SHA256=" + sum_of("a.tar") + " OPENWEBTEXT2" + url + "a.tar\"" + script + "openwebtext2.sh' out",
          true, "out/openwebtext2.txt");
-  test.equal("its text", read_bytes(folder.file("out/openwebtext2.txt")), expected + expected);
+  test.equal("its text", folder.read("out/openwebtext2.txt"), expected + expected);
 }
 
 }  // namespace
