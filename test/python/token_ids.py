@@ -2,7 +2,8 @@
 Without these packages it skips, in one line.
 
     python3 test/python/token_ids.py BUILD_FOLDER
-    python3 test/python/token_ids.py --write > test/oracle/token_ids.json     the same small cases with their tokens, for test/exchange.cpp
+    python3 test/python/token_ids.py --write > FILE      test/oracle/token_ids.json (small cases with their tokens, for test/exchange.cpp)
+                                                         with the tokens of the packages that are installed
 """
 
 import json
@@ -26,18 +27,14 @@ BYTES = [chr(b) for b in (*range(33, 127), *range(161, 173), *range(174, 256))] 
 MERGES = ["t h", "th e", "Ġ the", "e r", "th er", "Ġ t"]
 
 
-def vocabulary(before=(), between=(), after=()):
-    """Bytes and what MERGES make, with other tokens before, between and after them."""
-    words = [*before, *BYTES[:100], *between, *BYTES[100:], *(m.replace(" ", "") for m in MERGES), *after]
+def vocabulary(before=(), between=()):
+    """Bytes and what MERGES make, with other tokens before and between them."""
+    words = [*before, *BYTES[:100], *between, *BYTES[100:], *(m.replace(" ", "") for m in MERGES)]
     return {word: number for number, word in enumerate(words)}
 
 
 def special(content, **flags):
     return dict(content=content, single_word=False, lstrip=False, rstrip=False, normalized=False, special=True) | flags
-
-
-def plain(content, **flags):
-    return special(content, special=False, **flags)
 
 
 def template(*single):
@@ -66,50 +63,11 @@ def tokenizer_json(vocab, added=(), around=None, space=False):
             "model": {"type": "BPE", "vocab": vocab, "merges": MERGES}}
 
 
-def two_files(vocab, **others):
-    return {"vocab.json": vocab, "merges.txt": "#version: 0.2\n" + "\n".join(MERGES) + "\n"} | {f"{k}.json": v for k, v in others.items()}
-
-
-PAD_EOS = [special("[PAD]"), special("[EOS]")]
-OPT = {"tokenizer_class": "GPT2Tokenizer", "bos_token": special("</s>", normalized=True) | {"__type": "AddedToken"}, "eos_token": "</s>", "unk_token": "</s>",
-       "pad_token": "<pad>", "add_bos_token": True, "add_prefix_space": False}
-DECODER = {"tokenizer_class": "GPT2Tokenizer", "added_tokens_decoder": {"262": special("<|endoftext|>"), "263": plain("<|user|>", rstrip=True)}}
-
-
 def cases():
     """Name, files of a folder, texts."""
-    def one(name, texts, vocab, *rest, **others):
-        return name, {"tokenizer.json": tokenizer_json(vocab, *rest, **others)}, texts
-
-    yield one("special tokens before", ["the the", "[PAD]the [EOS]"], vocabulary(["[PAD]", "[EOS]"]), PAD_EOS)
-    yield one("special tokens between", ["the the\u00e9", "[EOS]the"], vocabulary([], ["[PAD]", "[EOS]"]), PAD_EOS)
-    yield one("special tokens behind", ["[PAD]the [EOS]", "[EOS]"], vocabulary(), PAD_EOS)
-    yield one("special tokens in a text", ["<|user|>the<|end|><|endoftext|>"], vocabulary(),
-              [special("<|endoftext|>"), special("<|user|>"), special("<|end|>")])
-    yield one("runs of spaces", ["the     the  x", "  "], vocabulary(), [plain("  "), plain("    ")])
-    yield one("white space taken", ["the  <mask> the", "a <x>  the <x> \n<x>"], vocabulary(),
-              [special("<mask>", lstrip=True), plain("<x>", rstrip=True), plain("  ")])
-    yield one("normalized ones later", ["abc", "abcabb"], vocabulary(), [plain("ab", normalized=True), plain("bc")])
-    yield one("a letter that is a token", ["there x the"], vocabulary(), [special("t"), plain("the")])
-    yield one("a token before", ["the the", "a<s>the"], vocabulary(["<s>"]), [special("<s>")], template("<s>", "$A"))
-    yield one("two before and one behind", ["the"], vocabulary(["<s>"]), [special("<s>"), special("</s>")], template("<s>", "<s>", "$A", "</s>"))
-    yield one("RoBERTa's", ["the the"], vocabulary(["<s>"], ["</s>"]), [special("<s>"), special("</s>")], roberta("<s>", "</s>"))
-    yield one("several processors", ["the"], vocabulary(["<s>"]), [special("<s>")],
-              lambda ids: {"type": "Sequence", "processors": [LEVEL, template("<s>", "$A")(ids)]})
-    yield one("a space before", ["the", " the", "\nthe", "the<s>the<s> the"], vocabulary(["<s>"]), [special("<s>")], None, True)
-    yield "tokenizer.json beside two files", one("", [], vocabulary(), [special("<|user|>")])[1] | two_files(
-        vocabulary(["<|endoftext|>"])), ["<|user|>the"]
-    yield "two files", two_files(vocabulary([], [], ["<|endoftext|>"])), ["the the<|endoftext|>", "the<|user|>"]
-    yield "tokens that no merge makes", two_files(vocabulary(["[PAD]", "[EOS]"], [], ["<|endoftext|>"])), ["the [PAD]the"]
-    yield "named ones among them", two_files(vocabulary(["[PAD]", "[EOS]"], [], ["<|endoftext|>"]),
-                                            special_tokens_map={"eos_token": "[EOS]", "pad_token": "[PAD]"}), ["the [PAD]the[EOS]"]
-    yield "added_tokens.json alone", two_files(vocabulary([], [], ["<|endoftext|>"]), added_tokens={"<|user|>": 263, "[TAG]": 264}), [
-        "the <|user|> the [TAG] the<|endoftext|>"]
-    yield "added tokens in the configuration", two_files(vocabulary([], [], ["<|endoftext|>"]), tokenizer_config=DECODER,
-                                                         added_tokens={"the": 257}), ["the <|user|>  the<|endoftext|>"]
-    yield "OPT's", two_files(vocabulary(["<s>", "<pad>", "</s>"]), tokenizer_config=OPT), ["the the", "<pad>the"]
-    yield "two files and a space before", two_files(vocabulary([], [], ["<|endoftext|>"]), tokenizer_config={
-        "tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True}), ["the<|endoftext|>the"]
+    with open("test/oracle/token_ids.json", encoding="utf-8") as file:
+        for case in json.load(file)["cases"]:
+            yield case["name"], case["files"], [text for text, _ in case["texts"]]
 
 
 def write_folder(folder, files):
