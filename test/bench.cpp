@@ -1,7 +1,6 @@
 // How fast, and how near the machine's limits (`make bench`). Machines are shared and noisy: compare within one run.
 //
-//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only NAME] [--once] [operations] [steps] [papers]
-//   [growth] [generation]
+//   build/test/bench [--device cpu|cuda] [--threads N] [--only NAME] [--once] [operations] [steps] [papers] [generation]
 //
 // With --threads 1 it counts processor time, which a busy machine disturbs less.
 
@@ -218,8 +217,8 @@ Instructions least_of(const StepCase& row, const Model& model) {
 class Bench {
  public:
   // only: runs the rows whose names contain this; once: runs each row once, as a test
-  Bench(const std::string& device, int threads, bool json, bool once, const std::string& only)
-      : ops_(make_device(device, threads)), threads_(threads), json_(json), once_(once), only_(only) {
+  Bench(const std::string& device, int threads, bool once, const std::string& only)
+      : ops_(make_device(device, threads)), threads_(threads), once_(once), only_(only) {
     cpu_ = dynamic_cast<Cpu*>(ops_.get());
     if (cpu_ && threads == 1) clock_ = processor_clock;
 #ifdef PETROGLYPH_CUDA
@@ -228,57 +227,29 @@ class Bench {
     peak_ = peak_flops(threads);
 #endif
     instructions_ = cpu_ ? std::max(peak_instructions(threads), peak_ / 2) : peak_ / 2;
-    report_.set("machine", ops_->description()).set("peak_gflops", peak_ / 1e9);
-    report_.set("instructions_a_multiplication", instructions_ / (peak_ / 2));
     std::string line = text("%s; fp32 peak measured now: %.0f GFLOP/s", ops_->description().c_str(), peak_ / 1e9);
     if (cpu_) {
-      const double loading = product_flops(threads);
-      report_.set("product_gflops", loading / 1e9);
-      line += text(", %.0f with the loads of a product", loading / 1e9);
+      line += text(", %.0f with the loads of a product", product_flops(threads) / 1e9);
     }
     line += text("; with additions beside them %.1f instructions for each", instructions_ / (peak_ / 2));
-    if (!json_) std::printf("%s\n", line.c_str());
+    std::printf("%s\n", line.c_str());
   }
 
   bool on_gpu() const { return cpu_ == nullptr; }
 
-  void operations() { report_.set("operations", each_operation(bench_cases())); }
+  void operations() { each_operation(paper_cases(once_ ? 1 : 8)); }
   void steps() {
-    ops_->run([&] { report_.set("steps", each_step(step_cases())); });
+    ops_->run([&] { each_step(step_cases()); });
   }
 
   // Copying with the papers' batch.
   void papers() {
     constexpr int BATCH = 320, LETTERS = 128;
-    report_.set("papers_operations", each_operation(paper_cases(once_ ? 1 : BATCH)));
+    if (!once_) each_operation(paper_cases(BATCH));
     std::vector<StepCase> cases;
     for (const char* model : {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba"})
       cases.push_back(copying_step(model, LETTERS, BATCH));
-    report_.set("papers_steps", each_step(cases));
-  }
-
-  // How the time of one block grows with the positions of a text and the patches of an image: microseconds a position,
-  // forward and backward.
-  void growth() {
-    const std::vector<int> lengths = once_ ? std::vector<int>{64} : std::vector<int>{64, 256, 1024, 4096, 16384};
-    constexpr int LONGEST_QUADRATIC = 4096;
-    Json rows = Json::array();
-    if (!json_) std::printf("\n%-36s %s\n", "1 block, 1 sample: us a position", "    64   256  1024  4096 16384");
-    for (const GrowthCase& growing : growth_cases()) {
-      if (growing.name.find(only_) == std::string::npos) continue;
-      Json row = Json::object();
-      row.set("name", growing.name);
-      std::string line = text("%-36s", growing.name.c_str());
-      for (const int length : lengths) {
-        if (growing.quadratic && length > LONGEST_QUADRATIC) continue;
-        const double seconds = growth_seconds(growing, length);
-        row.set(std::to_string(length), seconds);
-        line += text(" %5.1f", 1e6 * seconds / length);
-      }
-      if (!json_) std::printf("%s\n", line.c_str());
-      push(rows, row);
-    }
-    report_.set("growth", rows);
+    each_step(cases);
   }
 
   // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them.
@@ -286,46 +257,36 @@ class Bench {
   // bandwidth for as many bytes.
   void generation() {
     const std::vector<int> read = once_ ? std::vector<int>{64} : std::vector<int>{64, 1024, 4096};
-    Json rows = Json::array();
-    if (!json_) std::printf("\n%-36s %s\n", "us a token", "after      64           1024           4096 tokens");
+    std::printf("\n%-36s %s\n", "us a token", "after      64           1024           4096 tokens");
     for (const StreamCase& row : stream_cases()) {
       if (row.name.find(only_) == std::string::npos) continue;
-      Json json = Json::object();
-      json.set("name", row.name);
       std::string line = text("%-36s", row.name.c_str());
       for (const int length : read) {
         const TokenTime time = token_time(row.options, length);
-        json.set(std::to_string(length), time.seconds).set(text("%d_bytes", length), time.bytes);
         line += text(" %8.0f", 1e6 * time.seconds);
         if (cpu_) line += text(" %3.0f %%", 100 * time.reading / time.seconds);
       }
-      if (!json_) std::printf("%s\n", line.c_str());
-      push(rows, json);
+      std::printf("%s\n", line.c_str());
+      ++rows_;
     }
-    report_.set("generation", rows);
   }
 
   void finish() const {
-    if (json_) std::printf("%s\n", report_.text().c_str());
     if (once_) std::printf("%d passed, 0 failed\n", rows_);
   }
 
  private:
-  Json each_operation(const std::vector<OpCase>& cases) {
-    if (!json_) std::printf("\n%-52s %10s %10s %9s %9s\n", "operation", "forward", "backward", "forward", "backward");
-    Json rows = Json::array();
+  void each_operation(const std::vector<OpCase>& cases) {
+    std::printf("\n%-52s %10s %10s %9s %9s\n", "operation", "forward", "backward", "forward", "backward");
     for (const OpCase& row : cases)
-      if (row.name.find(only_) != std::string::npos) push(rows, operation(row));
-    return rows;
+      if (row.name.find(only_) != std::string::npos) operation(row);
   }
 
-  Json each_step(std::vector<StepCase> cases) {
-    Json rows = Json::array();
+  void each_step(std::vector<StepCase> cases) {
     for (StepCase& row : cases) {
       if (once_) row.batch = 2;
-      if (row.name.find(only_) != std::string::npos) push(rows, step(row));
+      if (row.name.find(only_) != std::string::npos) step(row);
     }
-    return rows;
   }
 
   // The shortest of several runs of about `seconds` in all: what the machine can do when it is left alone.
@@ -347,10 +308,6 @@ class Bench {
     return std::max(lanes.multiply / (peak_ / 2), lanes.all / instructions_);
   }
 
-  void push(Json& rows, const Json& row) {
-    rows.push(row);
-    ++rows_;
-  }
   // The time of one call. On a GPU several are put on the queue before the wait, so that launching does not count.
   double time_of(const Call& call, Arrays& arrays, const std::string& written) {
     const int calls = cpu_ ? 1 : 10;
@@ -366,59 +323,6 @@ class Bench {
   void wait_for(const Tensor& tensor) {
     real first;
     ops_->download(&first, tensor.data(), sizeof first);
-  }
-
-  struct GrowthCase {
-    std::string name, model, pre_norm;
-    bool image, quadratic;
-  };
-  static std::vector<GrowthCase> growth_cases() {
-    return {{"causal_rn", "causal_rn", "", false, true},
-            {"linear_causal_rn", "linear_causal_rn", "", false, false},
-            {"transformer", "transformer", "", false, true},
-            {"linear_transformer", "linear_transformer", "", false, false},
-            {"mamba", "mamba", "", false, false},
-            {"rnn", "rnn", "", false, false},
-            {"regular_gpt dilated, C = 2", "regular_gpt", "", false, false},
-            {"regular_gpt chunked, C = 2", "regular_gpt", "", false, false},
-            {"dct_mlp", "dct_mlp", "", false, false},
-            {"birn_image approximate, patches", "birn_image", "approximate", true, false},
-            {"birn_image exact, patches", "birn_image", "exact", true, true},
-            {"linear_transformer, patches", "linear_transformer", "", true, false},
-            {"transformer, patches", "transformer", "", true, true}};
-  }
-
-  double growth_seconds(const GrowthCase& growing, int length) {
-    constexpr int CLASSES = 10, PATCH = 12;
-    ModelOptions options;
-    options.model = growing.model;
-    options.pre_norm = growing.pre_norm;
-    options.layers = 1;
-    if (growing.model == "dct_mlp") options.heads = 6;
-    options.set_defaults();
-    options.chunk = 2;
-    Json config = growing.image ? options.image_config(length, PATCH, CLASSES) : options.config(CLASSES, length);
-    if (growing.name.find("chunked") != std::string::npos) config.set("form", "chunked").set("readout", "last");
-    const auto model = make_model(growing.model, config, *ops_);
-    model->parameters.initialize(1);
-    model->parameters.zero_gradients();
-    std::vector<int32_t> letters;
-    for (int t = 0; t < length; ++t) letters.push_back(t % CLASSES);
-    Tokens tokens(*ops_, {length});
-    tokens.upload(letters);
-    std::vector<real> numbers;
-    for (int i = 0; growing.image && i < PATCH * length; ++i)
-      numbers.push_back(normal(1, 2, 3, static_cast<uint64_t>(i)));
-    Tensor image(*ops_, {std::max<int>(1, static_cast<int>(numbers.size()))}),
-        dlogits(*ops_, {growing.image ? 1 : length, CLASSES});
-    if (growing.image) image.upload(numbers);
-    dlogits.upload(std::vector<real>(static_cast<size_t>(dlogits.size()), real(0.1)));
-    const Input input{growing.image ? nullptr : tokens.data(), 1, length, growing.image ? image.data() : nullptr};
-    return best_time([&] {
-      model->forward(input);
-      model->backward(input, dlogits.data());
-      if (!cpu_) wait_for(model->parameters.gradients());
-    });
   }
 
   struct StreamCase {
@@ -483,15 +387,14 @@ class Bench {
     return sizeof(real) * numbers;
   }
 
-  Json operation(const OpCase& row) {
+  void operation(const OpCase& row) {
+    ++rows_;
     Arrays arrays(*ops_, row.operands, 1);
     const std::string written = std::find_if(row.operands.begin(), row.operands.end(), [](const Operand& o) {
                                   return o.role == Role::OUTPUT || o.role == Role::UPDATED;
                                 })->name;
     const double forward = time_of(row.forward, arrays, written);
     const double backward = row.backward ? time_of(row.backward, arrays, written) : 0;
-    Json json = Json::object();
-    json.set("name", row.name).set("forward_seconds", forward).set("backward_seconds", backward);
     std::string rates;
     if (row.flops > 0)
       rates =
@@ -508,12 +411,11 @@ class Bench {
     if (row.forward_bytes > 0)
       rates += text("%5.1f GB/s %5.1f GB/s read and written", row.forward_bytes / forward / 1e9,
                     row.backward_bytes / backward / 1e9);
-    if (!json_)
-      std::printf("%-52s %7.3f ms %7.3f ms  %s\n", row.name.c_str(), 1e3 * forward, 1e3 * backward, rates.c_str());
-    return json;
+    std::printf("%-52s %7.3f ms %7.3f ms  %s\n", row.name.c_str(), 1e3 * forward, 1e3 * backward, rates.c_str());
   }
 
-  Json step(const StepCase& row) {
+  void step(const StepCase& row) {
+    ++rows_;
     const auto model = make_model(row.model, row.config, *ops_);
     model->parameters.initialize(1);
     Optimizer optimizer(model->parameters, *ops_, {});
@@ -527,57 +429,47 @@ class Bench {
     for (int i = 0; cpu_ && i < measured; ++i) trainer.step(done++, 5e-4);
     if (cpu_) cpu_->measure(nullptr);
     const double least = floor(least_of(row, *model));
-    Json json = print_step(row.name, seconds, profile, measured);
-    if (least > 0 && !json_) std::printf("  floor: %.4f s, %.0f %% of the step\n", least, 100 * least / seconds);
-    return json.set("floor_seconds", least);
+    print_step(row.name, seconds, profile, measured);
+    if (least > 0) std::printf("  floor: %.4f s, %.0f %% of the step\n", least, 100 * least / seconds);
   }
 
-  Json print_step(const std::string& name, double seconds, const Profile& profile, int measured) const {
-    Json json = Json::object(), parts = Json::object();
-    json.set("name", name).set("seconds", seconds).set("peak_memory_mb", peak_memory_mb());
+  void print_step(const std::string& name, double seconds, const Profile& profile, int measured) const {
     std::string line = text("\n%s: %.4f s a step, peak memory so far %.0f MB", name.c_str(), seconds, peak_memory_mb());
 #ifdef PETROGLYPH_CUDA
     if (!cpu_) {
       const double megabytes = static_cast<double>(gpu_memory_in_use()) / 1e6;
-      json.set("gpu_memory_mb", megabytes);
       line += text(", %.0f MB of the GPU's are taken", megabytes);
     }
 #endif
-    if (!json_) std::printf("%s\n", line.c_str());
+    std::printf("%s\n", line.c_str());
     double total = 0;
     for (const auto& [who, entry] : profile.entries) total += entry.seconds;
-    for (const auto& [who, entry] : profile.entries) {
-      parts.set(who, entry.seconds / measured);
-      if (!json_)
-        std::printf("  %-24s %8.2f ms  %4.1f %%  %4lld calls\n", who.c_str(), 1e3 * entry.seconds / measured,
-                    100 * entry.seconds / total, static_cast<long long>(entry.calls / measured));
-    }
-    return json.set("operations", parts), json;
+    for (const auto& [who, entry] : profile.entries)
+      std::printf("  %-24s %8.2f ms  %4.1f %%  %4lld calls\n", who.c_str(), 1e3 * entry.seconds / measured,
+                  100 * entry.seconds / total, static_cast<long long>(entry.calls / measured));
   }
 
   std::unique_ptr<Ops> ops_;
   Cpu* cpu_ = nullptr;  // ops_ where it is the CPU
   int threads_;
-  bool json_, once_;
+  bool once_;
   std::string only_;
   int rows_ = 0;
   double (*clock_)() = wall_clock;
   double peak_, instructions_;  // a second: floating-point operations; lanes of vector instructions of any kind
-  Json report_ = Json::object();
 };
 
 int run(int argc, char** argv) {
-  const std::vector<std::string> parts = {"operations", "steps", "papers", "growth", "generation", "all"};
+  const std::vector<std::string> parts = {"operations", "steps", "papers", "generation", "all"};
   std::vector<std::string> wanted = {"all"};
   std::string device = "cpu", only;
   int threads = 0;
-  bool json = false, once = false;
+  bool once = false;
   Options options("bench", "Measures how fast this machine computes, and how near its limits.");
   options.positional(
       "PART", &wanted,
       "any of " + join(parts, ", ") + "; all is the default, on a CPU without papers, which takes minutes");
   options.add("only", &only, "only the rows whose names contain this").placeholder("NAME");
-  options.add("json", &json, "numbers for a program");
   options.add("once", &once, "each row once, as short as it can be: a test that they run");
   declare_device(options, &device, &threads);
   options.parse(argc, argv);
@@ -586,12 +478,11 @@ int run(int argc, char** argv) {
   };
   for (const std::string& part : wanted)
     if (!is_in(parts, part)) throw UsageError("\"" + part + "\": expected any of " + join(parts, ", "));
-  Bench bench(device, threads > 0 ? threads : available_threads(), json, once, only);
+  Bench bench(device, threads > 0 ? threads : available_threads(), once, only);
   const bool all = is_in(wanted, "all");
   if (all || is_in(wanted, "operations")) bench.operations();
   if (all || is_in(wanted, "steps")) bench.steps();
   if ((all && (once || bench.on_gpu())) || is_in(wanted, "papers")) bench.papers();
-  if (all || is_in(wanted, "growth")) bench.growth();
   if (all || is_in(wanted, "generation")) bench.generation();
   bench.finish();
   return 0;

@@ -1,12 +1,10 @@
-// What it costs that several processes train one model: the exchange of gradients, beside its floor and a step.
+// What it costs that several processes train one model: the exchange of gradients, as a share of a step.
 //
 //   mpirun --oversubscribe -n 4 build/test/bench_ranks [WORD]     the rows whose name has WORD; use 2 and 4 ranks
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <thread>
 
 #include "base/text.h"
 #include "tasks/copying.h"
@@ -62,27 +60,16 @@ void measure(const Row& row, const std::shared_ptr<Ranks>& ranks) {
   const double a_step = slowest(*ranks, row.rounds, [&] { trainer.step(step++, 5e-4); });
 
   const int64_t n = model->parameters.padded_size();
-  const size_t bytes = static_cast<size_t>(n) * sizeof(real);
   const auto ops_of_tree = make_device("cpu", 0, *ranks);
   GradientTree tree(*ops_of_tree, *ranks, 1, n);
   Tensor gradients(*ops_of_tree, {n});
   gradients.zero();
   const double exchange = slowest(*ranks, 3 * row.rounds, [&] { tree.add(gradients.data()); });
-  std::vector<real> from(static_cast<size_t>(n), 1), to(static_cast<size_t>(n));
-  const double copy = slowest(*ranks, 3 * row.rounds, [&] { std::memcpy(to.data(), from.data(), bytes); });
-  // The most that an exchange beside the backward pass could gain: beside a whole step that exchanges nothing.
-  Trainer silent(*model, task, optimizer, *ops, 1, row.batch, 1);
-  const double beside = slowest(*ranks, row.rounds, [&] {
-    std::thread computing([&] { silent.step(step++, 5e-4); });
-    tree.add(gradients.data());  // MPI is for the first thread only
-    computing.join();
-  });
-  const double moved = 2.0 * (R - 1) / R * static_cast<double>(bytes), floor = copy * 2 * (R - 1) / R;
+  const double moved = 2.0 * (R - 1) / R * static_cast<double>(n) * sizeof(real);
   std::printf(
-      "%-46s %d ranks: %11s parameters, %8.2f MB each way a step, exchange %8.2f ms (copies alone %7.2f ms), "
-      "step %8.1f ms, share %5.1f %%, exchange beside the step %8.1f ms\n",
-      row.name, R, with_commas(model->parameters.size()).c_str(), moved / 1e6, 1e3 * exchange, 1e3 * floor,
-      1e3 * a_step, 100 * exchange / a_step, 1e3 * beside);
+      "%-46s %d ranks: %11s parameters, %8.2f MB each way a step, exchange %8.2f ms, step %8.1f ms, share %5.1f %%\n",
+      row.name, R, with_commas(model->parameters.size()).c_str(), moved / 1e6, 1e3 * exchange, 1e3 * a_step,
+      100 * exchange / a_step);
   std::fflush(stdout);
 }
 

@@ -148,6 +148,146 @@ std::vector<int32_t> ModelBatch::to_decode(const Model& model) const {
   return all;
 }
 
+// ---- Rows that gpu_checks.cpp has more of, too ----------------------------------------------------------------------
+
+const char* name_of(Activation activation) {
+  constexpr const char* NAMES[] = {"exp", "relu", "elu", "gelu"};
+  return NAMES[static_cast<int>(activation)];
+}
+
+RelationShape whole(int B, int T, int H, int heads, bool causal, Activation activation) {
+  return {B, T, T, T, H, heads, causal, activation};
+}
+
+AttentionShape whole(int B, int T, int heads, int head_width, bool causal) {
+  return {B, T, T, T, heads, head_width, causal, heads * head_width, heads * head_width};
+}
+
+OpCase attention_case(const AttentionShape& s, Distances distances) {
+  const int64_t keys = s.key_offset(s.batch, 0), queries = int64_t(s.batch) * s.queries * s.query_step;
+  const int64_t out = int64_t(s.batch) * s.queries * s.width(), rows = int64_t(s.batch) * s.queries * s.heads;
+  const bool biased = distances == Distances::BIASED, positioned = distances == Distances::POSITIONED;
+  std::vector<Operand> operands = {{"q", Role::INPUT, queries, -2, 2}, {"k", Role::INPUT, keys, -2, 2},
+                                   {"v", Role::INPUT, keys},           {"y", Role::OUTPUT, out},
+                                   {"top", Role::KEPT, rows},          {"inv_sum", Role::KEPT, rows}};
+  if (biased) operands.push_back({"bias", Role::PARAMETER, int64_t(s.keys) * s.heads, -2, 2});
+  if (positioned) operands.push_back({"q_position", Role::INPUT, queries, -2, 2});
+  if (positioned) operands.push_back({"positions", Role::INPUT, int64_t(s.distances()) * s.width(), -2, 2});
+  const int64_t partial = positioned ? int64_t(s.distances()) * s.width() : int64_t(s.keys) * s.heads;
+  operands.push_back({"partial", Role::SCRATCH, s.batch * partial});
+  OpCase row{
+      text("attention%s %dx%d of %d heads %dx%d%s%s",
+           biased       ? " biased"
+           : positioned ? " positioned"
+                        : "",
+           s.batch, s.queries, s.keys, s.heads, s.head_width, s.causal ? " causal" : "", s.by_head ? " by head" : ""),
+      operands,
+      {},
+      {}};
+  const auto input = [=](Arrays& a) {
+    return AttentionInput{a["q"],
+                          a["k"],
+                          a["v"],
+                          biased ? a["bias"] : nullptr,
+                          positioned ? a["q_position"] : nullptr,
+                          positioned ? a["positions"] : nullptr};
+  };
+  row.forward = [=](Ops& ops, Arrays& a) { ops.attention(a["y"], a["top"], a["inv_sum"], input(a), s); };
+  row.skips_pairs = s.causal || positioned;
+  if (s.queries == s.capacity)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      const AttentionGradient gradient{a["dq"],
+                                       a["dk"],
+                                       a["dv"],
+                                       biased ? a["dbias"] : nullptr,
+                                       positioned ? a["dq_position"] : nullptr,
+                                       positioned ? a["dpositions"] : nullptr,
+                                       a["partial"]};
+      ops.attention_backward(gradient, a["dy"], a["y"], a["top"], a["inv_sum"], input(a), s);
+    };
+  row.flops = products_of(s);
+  return row;
+}
+
+OpCase kerple_case(int T, int heads, double most) {
+  OpCase row{text("kerple_bias %dx%d%s", T, heads, most < 2 ? " of small r2" : ""),
+             {{"r1", Role::PARAMETER, heads, 0.5, 2},
+              {"r2", Role::PARAMETER, heads, most / 4, most},
+              {"bias", Role::OUTPUT, int64_t(T) * heads}},
+             {},
+             {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.kerple_bias(a["bias"], a["r1"], a["r2"], T, heads); };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.kerple_bias_backward(a["dr1"], a["dr2"], a["dbias"], a["r1"], a["r2"], T, heads);
+  };
+  return row;
+}
+
+OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
+  const int64_t size = int64_t(B) * T * C;
+  std::vector<Operand> operands = {{"x", Role::INPUT, size},
+                                   {"weight", Role::PARAMETER, int64_t(C) * K},
+                                   {"bias", Role::PARAMETER, C},
+                                   {"y", Role::OUTPUT, size}};
+  if (streaming) operands.push_back({"past", Role::UPDATED, int64_t(B) * (K - 1) * C});
+  OpCase row{
+      text("causal_convolution %dx%dx%d taps %d%s", B, T, C, K, streaming ? " streaming" : ""), operands, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.causal_convolution(a["y"], streaming ? a["past"] : nullptr, a["x"], a["weight"], a["bias"], B, T, C, K);
+  };
+  if (!streaming)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      ops.causal_convolution_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["x"], a["weight"], a["bias"], B, T,
+                                      C, K);
+    };
+  row.numbers = static_cast<double>(size);
+  // K fma, the sigmoid, times it; backward these again, three for its slope, K for dx and K for the weight, and the
+  // bias
+  const double taps = K;
+  row.forward_instructions = SIGMOID + Instructions{taps + 1, taps + 1};
+  row.backward_instructions = SIGMOID + Instructions{3 * taps + 3, 3 * taps + 5};
+  return row;
+}
+
+OpCase selective_scan_case(const ScanShape& s, bool streaming) {
+  const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states, mixed = s.rows() * s.row;
+  // B and C are the last columns of "mixed", as in the model.
+  // "delta", pre_step in the catalogue: its numbers, which golden.txt has, are drawn by this name.
+  std::vector<Operand> operands = {
+      {"u", Role::INPUT, size},      {"delta", Role::INPUT, size, -3, 3}, {"A_log", Role::PARAMETER, states, -1, 2},
+      {"mixed", Role::INPUT, mixed}, {"D", Role::PARAMETER, s.channels},  {"y", Role::OUTPUT, size}};
+  if (streaming)
+    operands.push_back({"state", Role::UPDATED, states * s.batch});
+  else
+    operands.insert(operands.end(),
+                    {{"kept", Role::KEPT, s.saved_size()}, {"partial", Role::SCRATCH, s.partial_size()}});
+  OpCase row{text("selective_scan %dx%dx%d states %d%s", s.batch, s.length, s.channels, s.states,
+                  streaming ? " streaming" : ""),
+             operands,
+             {},
+             {}};
+  const int B = s.row - 2 * s.states, C = B + s.states;
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.selective_scan(a["y"], streaming ? a["state"] : nullptr, streaming ? nullptr : a["kept"], a["u"], a["delta"],
+                       a["A_log"], a["mixed"] + B, a["mixed"] + C, a["D"], s);
+  };
+  if (!streaming)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      a.tensor("dmixed").zero();
+      ops.selective_scan_backward(a["du"], a["ddelta"], a["dA_log"], a["dmixed"] + B, a["dmixed"] + C, a["dD"],
+                                  a["partial"], a["dy"], a["kept"], a["u"], a["delta"], a["A_log"], a["mixed"] + B,
+                                  a["mixed"] + C, a["D"], s);
+    };
+  row.pairs = static_cast<double>(s.rows()) * static_cast<double>(states);
+  // Multiply, max, 10 of exp2_in_range, multiply, two fma; and for all states of a channel the softplus, times u, and D
+  // u. Backward 14 of forward and eight to go back; and for all states the softplus again, its slope, and six more.
+  // Folding comes on top.
+  const double a_state = 1.0 / s.states;
+  row.forward_instructions = Instructions{10, 15} + a_state * (SOFTPLUS + Instructions{2, 2});
+  row.backward_instructions = Instructions{17, 22} + a_state * (SOFTPLUS + SIGMOID + Instructions{7, 7});
+  return row;
+}
+
 namespace {
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------
@@ -285,54 +425,6 @@ OpCase rows_case(int B, int T, int D) {
   return row;
 }
 
-enum class Distances { IGNORED, BIASED, POSITIONED };
-
-OpCase attention_case(const AttentionShape& s, Distances distances) {
-  const int64_t keys = s.key_offset(s.batch, 0), queries = int64_t(s.batch) * s.queries * s.query_step;
-  const int64_t out = int64_t(s.batch) * s.queries * s.width(), rows = int64_t(s.batch) * s.queries * s.heads;
-  const bool biased = distances == Distances::BIASED, positioned = distances == Distances::POSITIONED;
-  std::vector<Operand> operands = {{"q", Role::INPUT, queries, -2, 2}, {"k", Role::INPUT, keys, -2, 2},
-                                   {"v", Role::INPUT, keys},           {"y", Role::OUTPUT, out},
-                                   {"top", Role::KEPT, rows},          {"inv_sum", Role::KEPT, rows}};
-  if (biased) operands.push_back({"bias", Role::PARAMETER, int64_t(s.keys) * s.heads, -2, 2});
-  if (positioned) operands.push_back({"q_position", Role::INPUT, queries, -2, 2});
-  if (positioned) operands.push_back({"positions", Role::INPUT, int64_t(s.distances()) * s.width(), -2, 2});
-  const int64_t partial = positioned ? int64_t(s.distances()) * s.width() : int64_t(s.keys) * s.heads;
-  operands.push_back({"partial", Role::SCRATCH, s.batch * partial});
-  OpCase row{
-      text("attention%s %dx%d of %d heads %dx%d%s%s",
-           biased       ? " biased"
-           : positioned ? " positioned"
-                        : "",
-           s.batch, s.queries, s.keys, s.heads, s.head_width, s.causal ? " causal" : "", s.by_head ? " by head" : ""),
-      operands,
-      {},
-      {}};
-  const auto input = [=](Arrays& a) {
-    return AttentionInput{a["q"],
-                          a["k"],
-                          a["v"],
-                          biased ? a["bias"] : nullptr,
-                          positioned ? a["q_position"] : nullptr,
-                          positioned ? a["positions"] : nullptr};
-  };
-  row.forward = [=](Ops& ops, Arrays& a) { ops.attention(a["y"], a["top"], a["inv_sum"], input(a), s); };
-  row.skips_pairs = s.causal || positioned;
-  if (s.queries == s.capacity)
-    row.backward = [=](Ops& ops, Arrays& a) {
-      const AttentionGradient gradient{a["dq"],
-                                       a["dk"],
-                                       a["dv"],
-                                       biased ? a["dbias"] : nullptr,
-                                       positioned ? a["dq_position"] : nullptr,
-                                       positioned ? a["dpositions"] : nullptr,
-                                       a["partial"]};
-      ops.attention_backward(gradient, a["dy"], a["y"], a["top"], a["inv_sum"], input(a), s);
-    };
-  row.flops = products_of(s);
-  return row;
-}
-
 OpCase linear_attention_case(const LinearAttentionShape& s) {
   const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.width();
   const bool streaming = s.before > 0, elu = s.feature_map == FeatureMap::ELU_PLUS_ONE;
@@ -368,20 +460,6 @@ OpCase linear_attention_case(const LinearAttentionShape& s) {
     };
   row.skips_pairs = s.causal;
   row.flops = products_of(s);
-  return row;
-}
-
-OpCase kerple_case(int T, int heads) {
-  OpCase row{text("kerple_bias %dx%d", T, heads),
-             {{"r1", Role::PARAMETER, heads, 0.5, 2},
-              {"r2", Role::PARAMETER, heads, 0.5, 2},
-              {"bias", Role::OUTPUT, int64_t(T) * heads}},
-             {},
-             {}};
-  row.forward = [=](Ops& ops, Arrays& a) { ops.kerple_bias(a["bias"], a["r1"], a["r2"], T, heads); };
-  row.backward = [=](Ops& ops, Arrays& a) {
-    ops.kerple_bias_backward(a["dr1"], a["dr2"], a["dbias"], a["r1"], a["r2"], T, heads);
-  };
   return row;
 }
 
@@ -430,11 +508,6 @@ OpCase taken_rows_case(int B, int T, int first, int step, int count, int D) {
     ops.add_to_rows(a["dx"], a["dy"], B, T, first, step, count, D);
   };
   return row;
-}
-
-const char* name_of(Activation activation) {
-  constexpr const char* NAMES[] = {"exp", "relu", "elu", "gelu"};
-  return NAMES[static_cast<int>(activation)];
 }
 
 // normalized: with the inner norm, so that p and q are centered first; shifted: with the guard against overflow.
@@ -507,72 +580,6 @@ OpCase rms_norm_case(int64_t N, int D, Into into, real epsilon = real(1e-5)) {
     if (into == Into::ADD) a.tensor("dx").zero();
     ops.rms_norm_backward(a["dx"], a["dweight"], a["dy"], a["x"], a["inv_rms"], a["weight"], N, D, into);
   };
-  return row;
-}
-
-// streaming: with inputs before the first, which only decoding has
-OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
-  const int64_t size = int64_t(B) * T * C;
-  std::vector<Operand> operands = {{"x", Role::INPUT, size},
-                                   {"weight", Role::PARAMETER, int64_t(C) * K},
-                                   {"bias", Role::PARAMETER, C},
-                                   {"y", Role::OUTPUT, size}};
-  if (streaming) operands.push_back({"past", Role::UPDATED, int64_t(B) * (K - 1) * C});
-  OpCase row{
-      text("causal_convolution %dx%dx%d taps %d%s", B, T, C, K, streaming ? " streaming" : ""), operands, {}, {}};
-  row.forward = [=](Ops& ops, Arrays& a) {
-    ops.causal_convolution(a["y"], streaming ? a["past"] : nullptr, a["x"], a["weight"], a["bias"], B, T, C, K);
-  };
-  if (!streaming)
-    row.backward = [=](Ops& ops, Arrays& a) {
-      ops.causal_convolution_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["x"], a["weight"], a["bias"], B, T,
-                                      C, K);
-    };
-  row.numbers = static_cast<double>(size);
-  // K fma, the sigmoid, times it; backward these again, three for its slope, K for dx and K for the weight, and the
-  // bias
-  const double taps = K;
-  row.forward_instructions = SIGMOID + Instructions{taps + 1, taps + 1};
-  row.backward_instructions = SIGMOID + Instructions{3 * taps + 3, 3 * taps + 5};
-  return row;
-}
-
-OpCase selective_scan_case(const ScanShape& s, bool streaming) {
-  const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states, mixed = s.rows() * s.row;
-  // B and C are the last columns of "mixed", as in the model.
-  // "delta", pre_step in the catalogue: its numbers, which golden.txt has, are drawn by this name.
-  std::vector<Operand> operands = {
-      {"u", Role::INPUT, size},      {"delta", Role::INPUT, size, -3, 3}, {"A_log", Role::PARAMETER, states, -1, 2},
-      {"mixed", Role::INPUT, mixed}, {"D", Role::PARAMETER, s.channels},  {"y", Role::OUTPUT, size}};
-  if (streaming)
-    operands.push_back({"state", Role::UPDATED, states * s.batch});
-  else
-    operands.insert(operands.end(),
-                    {{"kept", Role::KEPT, s.saved_size()}, {"partial", Role::SCRATCH, s.partial_size()}});
-  OpCase row{text("selective_scan %dx%dx%d states %d%s", s.batch, s.length, s.channels, s.states,
-                  streaming ? " streaming" : ""),
-             operands,
-             {},
-             {}};
-  const int B = s.row - 2 * s.states, C = B + s.states;
-  row.forward = [=](Ops& ops, Arrays& a) {
-    ops.selective_scan(a["y"], streaming ? a["state"] : nullptr, streaming ? nullptr : a["kept"], a["u"], a["delta"],
-                       a["A_log"], a["mixed"] + B, a["mixed"] + C, a["D"], s);
-  };
-  if (!streaming)
-    row.backward = [=](Ops& ops, Arrays& a) {
-      a.tensor("dmixed").zero();
-      ops.selective_scan_backward(a["du"], a["ddelta"], a["dA_log"], a["dmixed"] + B, a["dmixed"] + C, a["dD"],
-                                  a["partial"], a["dy"], a["kept"], a["u"], a["delta"], a["A_log"], a["mixed"] + B,
-                                  a["mixed"] + C, a["D"], s);
-    };
-  row.pairs = static_cast<double>(s.rows()) * static_cast<double>(states);
-  // Multiply, max, 10 of exp2_in_range, multiply, two fma; and for all states of a channel the softplus, times u, and D
-  // u. Backward 14 of forward and eight to go back; and for all states the softplus again, its slope, and six more.
-  // Folding comes on top.
-  const double a_state = 1.0 / s.states;
-  row.forward_instructions = Instructions{10, 15} + a_state * (SOFTPLUS + Instructions{2, 2});
-  row.backward_instructions = Instructions{17, 22} + a_state * (SOFTPLUS + SIGMOID + Instructions{7, 7});
   return row;
 }
 
@@ -766,14 +773,6 @@ OpCase optimizer_case(int64_t n) {
     ops.adamw(a["value"], a["m"], a["v"], a["gradient"], a["square_sum"], step, n);
   };
   return row;
-}
-
-RelationShape whole(int B, int T, int H, int heads, bool causal, Activation activation) {
-  return {B, T, T, T, H, heads, causal, activation};
-}
-
-AttentionShape whole(int B, int T, int heads, int head_width, bool causal) {
-  return {B, T, T, T, heads, head_width, causal, heads * head_width, heads * head_width};
 }
 
 // Every position's own and earlier keys; the last of every C positions and the C up to it.
@@ -1310,48 +1309,6 @@ std::vector<ModelCase> model_cases() {
   return rows;
 }
 
-std::vector<OpCase> bench_cases() {
-  std::vector<OpCase> rows;
-  rows.push_back(linear_case(2176, 192, 192, true, Into::WRITE));  // copying: n = 16, batch 64
-  rows.push_back(linear_case(8192, 192, 192, true, Into::WRITE));
-  rows.push_back(linear_case(1024, 1024, 1024, false, Into::WRITE));
-  rows.push_back(linear_case(2176, 192, 768, true, Into::WRITE));
-  rows.push_back(normalize_case(8192, 192));
-  rows.push_back(relation_case(whole(64, 34, 192, 1, true, Activation::EXP), true, false));
-  rows.push_back(relation_case(whole(8, 258, 192, 1, true, Activation::EXP), true, false));
-  rows.push_back(relation_case(whole(8, 258, 192, 1, true, Activation::EXP), false, true));
-  rows.push_back(relation_case(whole(8, 258, 192, 1, true, Activation::GELU), true, false));
-  rows.push_back(linear_relation_case(64, 34, 192, true, true, 3));
-  rows.push_back(linear_relation_case(32, 258, 192, true, true, 3));
-  rows.push_back(linear_relation_case(1, 16384, 192, true, true, 3));
-  rows.push_back(rms_norm_case(2176, 192, Into::WRITE));
-  rows.push_back(causal_convolution_case(64, 34, 384, 4, false));
-  rows.push_back(selective_scan_case({64, 34, 384, 16, 44}, false));
-  rows.push_back(selective_scan_case({1, 16384, 384, 16, 44}, false));
-  rows.push_back(silu_gate_case(2176 * 384));
-  rows.push_back(layer_norm_case(1024, 384));  // a GPT-2 of 4 × 256 positions
-  rows.push_back(layer_norm_case(8192, 384));
-  rows.push_back(pointwise_case(Pointwise::GELU, 2176 * 768));
-  rows.push_back(pointwise_case(Pointwise::GELU_TANH, 1024 * 1536));
-  rows.push_back(attention_case(whole(64, 34, 1, 192, true), Distances::IGNORED));
-  rows.push_back(attention_case(whole(32, 258, 1, 192, true), Distances::IGNORED));
-  rows.push_back(attention_case(whole(4, 256, 6, 64, true), Distances::IGNORED));
-  rows.push_back(attention_case(whole(4, 256, 6, 64, true), Distances::BIASED));
-  rows.push_back(attention_case(whole(32, 258, 1, 192, true), Distances::POSITIONED));
-  rows.push_back(linear_attention_case({64, 34, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
-  rows.push_back(linear_attention_case({32, 258, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
-  rows.push_back(linear_attention_case({4, 256, 6, 64, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
-  rows.push_back(linear_attention_case({1, 16384, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
-  for (const int64_t window :
-       {4, 16, 64, 256, 1024, 2048})  // heads as wide as the paper's, on a text of its length and beyond
-    rows.push_back(sliding_dct_case(1, 2048, {32, {window, window, window, window}, {4, 4, 4, 4}}));
-  rows.push_back(sliding_dct_case(1, 8192, {32, {2048, 2048, 2048, 2048}, {4, 4, 4, 4}}));
-  rows.push_back(mix_frequencies_case(1, 2048, {32, {64, 64, 64, 64}, {4, 4, 4, 4}}));
-  rows.push_back(cross_entropy_case(2176, 29));
-  rows.push_back(optimizer_case(1340000));
-  return rows;
-}
-
 std::vector<OpCase> paper_cases(int batch) {
   constexpr int T = 258, D = 192, I = 384, STATES = 16, RANK = 12;  // I, STATES and RANK: Mamba's
   const int N = batch * T;
@@ -1370,7 +1327,11 @@ std::vector<OpCase> paper_cases(int batch) {
   rows.push_back(causal_convolution_case(batch, T, I, 4, false));
   rows.push_back(selective_scan_case({batch, T, I, STATES, RANK + 2 * STATES}, false));
   rows.push_back(silu_gate_case(N * I));
+  const DctHeads dct = {32, {T, T, T, T, T, T}, {4, 4, 4, 4, 4, 4}};
+  rows.push_back(sliding_dct_case(batch, T, dct));
+  rows.push_back(mix_frequencies_case(batch, T, dct));
   rows.push_back(cross_entropy_case(N, 29));
+  rows.push_back(optimizer_case(1340000));
   return rows;
 }
 

@@ -118,11 +118,21 @@ std::vector<ModelCase> model_cases();
 // One or a few rows of every operation, with special values in what it reads: what rounds, compares and propagates
 // differently there would show. No gradient can be checked on them.
 std::vector<OpCase> special_cases();
-// The papers' models with small batches, for the bench.
-std::vector<OpCase> bench_cases();
-// What so many strings of 128 letters are to the copying papers' models. Theirs are 320, which fill a GPU and keep a
-// CPU busy for minutes.
+// For the bench: what so many strings of 128 letters are to the copying papers' models. Theirs are 320, which fill a
+// GPU and keep a CPU busy for minutes.
 std::vector<OpCase> paper_cases(int batch);
+
+// Rows of one operation, for more shapes.
+enum class Distances { IGNORED, BIASED, POSITIONED };
+OpCase attention_case(const AttentionShape& s, Distances distances);
+OpCase kerple_case(int T, int heads, double most = 2);  // most: r2 is between a quarter of it and itself
+// streaming: with inputs before the first, which only decoding has
+OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming);
+OpCase selective_scan_case(const ScanShape& s, bool streaming);
+const char* name_of(Activation activation);
+// Shapes of whole sequences.
+RelationShape whole(int B, int T, int H, int heads, bool causal, Activation activation);
+AttentionShape whole(int B, int T, int heads, int head_width, bool causal);
 
 // Tokens or patches, and targets of a model case, with a few that do not count.
 struct ModelBatch {

@@ -102,11 +102,40 @@ class Run {
   std::vector<Ids> ids_;
 };
 
+constexpr uint64_t SEED = 17;
+
+// A row of this file: a name, and what it runs; compared are all arrays that it writes.
 struct Row {
   std::string name;
   std::function<void(Run&)> run;
-  bool once = false;  // large: checked in one order of threads only
+
+  operator GpuCheck() const {
+    return {name, [run = run](Ops& ops) {
+              Run here(ops, SEED);
+              run(here);
+              return here.written();
+            }};
+  }
 };
+
+// A case of the shared table: compares everything that the operation writes, forward and backward.
+GpuCheck check_of(const OpCase& row) {
+  return {row.name,
+          [row](Ops& ops) {
+            Arrays arrays(ops, row.operands, SEED);
+            row.forward(ops, arrays);
+            if (row.backward) row.backward(ops, arrays);
+            std::vector<Written> written;
+            for (const Operand& o : row.operands) {
+              if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
+                written.push_back({o.name, arrays.tensor(o.name).download(), {}});
+              if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
+                written.push_back({"d" + o.name, arrays.tensor("d" + o.name).download(), {}});
+            }
+            return written;
+          },
+          false, row.nan_spreads()};
+}
 
 const char* name_of(Into into) { return into == Into::ADD ? "add" : "write"; }
 
@@ -179,11 +208,6 @@ struct RelationOptions {
   bool normalized, shifted;
   double spread;  // range of p and q: −spread … spread
 };
-
-const char* name_of(Activation activation) {
-  constexpr const char* NAMES[] = {"exp", "relu", "elu", "gelu"};
-  return NAMES[static_cast<int>(activation)];
-}
 
 Row relation_row(const RelationShape& s, const RelationOptions& o) {
   const std::string name = text("relation %s%s%s %d×%d of %d(%d)×%d in %d heads%s", name_of(s.activation),
@@ -288,35 +312,6 @@ Row elements_row(int64_t N, int D) {
           }};
 }
 
-Row attention_row(const AttentionShape& s, bool biased, bool positioned) {
-  const std::string name = text("attention%s%s %d×%d of %d(%d)×%d in %d heads%s%s", biased ? " biased" : "",
-                                positioned ? " positioned" : "", s.batch, s.queries, s.keys, s.capacity, s.width(),
-                                s.heads, s.by_head ? ", head by head" : "", s.causal ? " causal" : "");
-  return {name, [=](Run& r) {
-            const int64_t queries = int64_t(s.batch) * s.queries * s.query_step, keys = s.key_offset(s.batch, 0),
-                          rows = int64_t(s.batch) * s.queries * s.heads,
-                          size = int64_t(s.batch) * s.queries * s.width(), biases = int64_t(s.keys) * s.heads,
-                          distances = int64_t(s.distances()) * s.width();
-            const AttentionInput in{r.in("q", queries, -2, 2),
-                                    r.in("k", keys, -2, 2),
-                                    r.in("v", keys),
-                                    biased ? r.in("bias", biases, -2, 2) : nullptr,
-                                    positioned ? r.in("q_position", queries, -2, 2) : nullptr,
-                                    positioned ? r.in("positions", distances) : nullptr};
-            real *y = r.out("y", size), *top = r.out("top", rows), *inv_sum = r.out("inv_sum", rows);
-            r.ops.attention(y, top, inv_sum, in, s);
-            if (s.queries != s.capacity) return;
-            const AttentionGradient gradient{r.out("dq", queries),
-                                             r.out("dk", keys),
-                                             r.out("dv", keys),
-                                             biased ? r.updated("dbias", biases) : nullptr,
-                                             positioned ? r.out("dq_position", queries) : nullptr,
-                                             positioned ? r.out("dpositions", distances) : nullptr,
-                                             r.scratch("partial", s.batch * (positioned ? distances : biases))};
-            r.ops.attention_backward(gradient, r.in("dy", size), y, top, inv_sum, in, s);
-          }};
-}
-
 // The gaps between rows of dq, dk and dv must stay unchanged.
 Row dilated_row(const DilatedShape& s, bool before) {
   return {
@@ -414,32 +409,6 @@ Row gates_row(int64_t N, int H) {
           }};
 }
 
-Row convolution_row(int B, int T, int C, int K) {
-  return {text("causal_convolution %d×%d×%d, %d taps", B, T, C, K), [=](Run& r) {
-            const int64_t size = int64_t(B) * T * C;
-            const real *x = r.in("x", size), *weight = r.in("weight", int64_t(C) * K), *bias = r.in("bias", C);
-            r.ops.causal_convolution(r.out("y", size), nullptr, x, weight, bias, B, T, C, K);
-            r.ops.causal_convolution_backward(r.out("dx", size), r.updated("dweight", int64_t(C) * K),
-                                              r.updated("dbias", C), r.updated("dy", size), x, weight, bias, B, T, C,
-                                              K);
-          }};
-}
-
-Row scan_row(const ScanShape& s) {
-  return {text("selective_scan %d×%d×%d of %d states", s.batch, s.length, s.channels, s.states), [=](Run& r) {
-            const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states;
-            const int B = s.row - 2 * s.states, C = B + s.states;
-            const real *u = r.in("u", size), *delta = r.in("delta", size, -3, 3), *A_log = r.in("A_log", states, -1, 2),
-                       *mixed = r.in("mixed", s.rows() * s.row), *D = r.in("D", s.channels);
-            real *kept = r.out("kept", s.saved_size()), *dmixed = r.updated("dmixed", s.rows() * s.row);
-            r.ops.selective_scan(r.out("y", size), nullptr, kept, u, delta, A_log, mixed + B, mixed + C, D, s);
-            r.ops.selective_scan_backward(r.out("du", size), r.out("ddelta", size), r.updated("dA_log", states),
-                                          dmixed + B, dmixed + C, r.updated("dD", s.channels),
-                                          r.scratch("partial", s.partial_size()), r.in("dy", size), kept, u, delta,
-                                          A_log, mixed + B, mixed + C, D, s);
-          }};
-}
-
 Row ties_row() {
   return {"argmax of equal numbers", [](Run& r) {
             real* logits = r.updated("logits", 2 * 300, 1, 1);
@@ -498,16 +467,6 @@ Row rms_norm_row(int64_t N, int D, Into into) {
           }};
 }
 
-// most: r2 is between a quarter of it and itself. With a small one, all distances have logarithms below one.
-Row kerple_row(int T, int heads, double most = 2) {
-  return {text("kerple_bias %d×%d, r2 up to %g", T, heads, most), [=](Run& r) {
-            const real *r1 = r.in("r1", heads, 0.5, 2), *r2 = r.in("r2", heads, most / 4, most);
-            r.ops.kerple_bias(r.out("bias", int64_t(T) * heads), r1, r2, T, heads);
-            r.ops.kerple_bias_backward(r.updated("dr1", heads), r.updated("dr2", heads),
-                                       r.in("dbias", int64_t(T) * heads), r1, r2, T, heads);
-          }};
-}
-
 Row copies_row() {
   return {"memory", [](Run& r) {
             real* x = r.updated("x", 3 * 11);
@@ -522,7 +481,7 @@ Row copies_row() {
 
 // ---- The table of shapes --------------------------------------------------------------------------------------------
 
-void add_linear_rows(std::vector<Row>& rows) {
+void add_linear_rows(std::vector<GpuCheck>& rows) {
   for (const Into into : {Into::WRITE, Into::ADD}) {
     for (const bool bias : {false, true}) {
       rows.push_back(linear_row(1, 1, 1, bias, into));
@@ -560,7 +519,7 @@ void add_linear_rows(std::vector<Row>& rows) {
   rows.push_back(embedding_row(35, 1000, 2, 300, 300, false));  // more than 32 chunks
 }
 
-void add_row_rows(std::vector<Row>& rows) {
+void add_row_rows(std::vector<GpuCheck>& rows) {
   for (const Into into : {Into::WRITE, Into::ADD})
     for (const int D : {1, 2, 31, 32, 33, 64, 65, 192, 257, 1031})
       rows.push_back(normalize_row(D < 100 ? 19 : 3, D, into));
@@ -588,24 +547,21 @@ void add_row_rows(std::vector<Row>& rows) {
   rows.push_back(copies_row());
 }
 
-RelationShape whole(int B, int T, int H, int heads, bool causal, Activation activation) {
-  return {B, T, T, T, H, heads, causal, activation};
-}
-
-void add_norm_rows(std::vector<Row>& rows) {
+void add_norm_rows(std::vector<GpuCheck>& rows) {
   for (const int D : {1, 31, 33, 257, 600})
     for (const Into into : {Into::ADD, Into::WRITE}) rows.push_back(rms_norm_row(5, D, into));
-  for (const int T : {1, 33, 300, 1030}) rows.push_back(kerple_row(T, 3));
-  rows.push_back(kerple_row(2000, 50));
+  for (const int T : {1, 33, 300, 1030}) rows.push_back(check_of(kerple_case(T, 3)));
+  rows.push_back(check_of(kerple_case(2000, 50)));
   rows.back().once = true;
-  rows.push_back(kerple_row(520, 9, 0.001));
-  for (int T = 1; T <= 12; ++T) rows.push_back(convolution_row(2, T, 3, 4));  // every length of a thread's last run
+  rows.push_back(check_of(kerple_case(520, 9, 0.001)));
+  for (int T = 1; T <= 12; ++T)
+    rows.push_back(check_of(causal_convolution_case(2, T, 3, 4, false)));  // every length of a thread's last run
   for (const int K : {2, 17, 18, 19, 20})
-    rows.push_back(convolution_row(2, 23, 3, K));  // every reach of a group of taps
-  for (const int channels : {1, 300}) rows.push_back(scan_row({2, 70, channels, 5, 13}));
+    rows.push_back(check_of(causal_convolution_case(2, 23, 3, K, false)));  // every reach of a group of taps
+  for (const int channels : {1, 300}) rows.push_back(check_of(selective_scan_case({2, 70, channels, 5, 13}, false)));
 }
 
-void add_relation_rows(std::vector<Row>& rows) {
+void add_relation_rows(std::vector<GpuCheck>& rows) {
   constexpr Activation EXP = Activation::EXP, ALL[] = {EXP, Activation::RELU, Activation::ELU, Activation::GELU};
   const auto add = [&](const RelationShape& s, bool normalized, bool shifted = false) {
     rows.push_back(relation_row(s, {normalized, shifted, 1.0}));
@@ -654,7 +610,7 @@ void add_relation_rows(std::vector<Row>& rows) {
   rows.back().once = true;
 }
 
-void add_linear_relation_rows(std::vector<Row>& rows) {
+void add_linear_relation_rows(std::vector<GpuCheck>& rows) {
   for (const bool causal : {true, false}) {
     for (const int H : {1, 31, 32, 33, 63, 64, 65, 129, 512, 513, 1030})
       rows.push_back(linear_relation_row({1, 3, H, causal, 0}, H % 2 == 1, 5));
@@ -673,14 +629,10 @@ void add_linear_relation_rows(std::vector<Row>& rows) {
         for (const bool causal : {true, false}) rows.push_back(shift_row(H, nan, causal));
 }
 
-AttentionShape whole(int B, int T, int heads, int head_width, bool causal) {
-  return {B, T, T, T, heads, head_width, causal, heads * head_width, heads * head_width};
-}
-
-void add_attention_rows(std::vector<Row>& rows) {
-  enum Distances { IGNORED, BIASED, POSITIONED };
+void add_attention_rows(std::vector<GpuCheck>& rows) {
+  constexpr Distances IGNORED = Distances::IGNORED, BIASED = Distances::BIASED, POSITIONED = Distances::POSITIONED;
   const auto add = [&](const AttentionShape& s, Distances distances) {
-    rows.push_back(attention_row(s, distances == BIASED, distances == POSITIONED));
+    rows.push_back(check_of(attention_case(s, distances)));
   };
   for (const bool causal : {true, false}) {
     for (const int T : {1, 2, 31, 33, 63, 64, 65, 95, 96, 97, 129, 191, 193}) add(whole(1, T, 2, 3, causal), IGNORED);
@@ -716,7 +668,7 @@ void add_attention_rows(std::vector<Row>& rows) {
   add_long(whole(1, 100, 1, 1028, true), POSITIONED);
 }
 
-void add_dilated_rows(std::vector<Row>& rows) {
+void add_dilated_rows(std::vector<GpuCheck>& rows) {
   const auto sliding = [&](int B, int T, int heads, int width, int chunk, int dilation) {
     rows.push_back(
         dilated_row({B, T, T, T, heads, width, chunk, dilation, 0, 1, 3 * heads * width, 2 * heads * width}, false));
@@ -744,7 +696,7 @@ void add_dilated_rows(std::vector<Row>& rows) {
   rows.push_back(taken_rows_row(40, 9, 1, 2, 4, 33));
 }
 
-void add_linear_attention_rows(std::vector<Row>& rows) {
+void add_linear_attention_rows(std::vector<GpuCheck>& rows) {
   constexpr FeatureMap ELU = FeatureMap::ELU_PLUS_ONE, IDENTITY = FeatureMap::IDENTITY;
   for (const bool causal : {true, false})
     for (const bool normalized : {true, false}) {
@@ -761,7 +713,7 @@ void add_linear_attention_rows(std::vector<Row>& rows) {
   rows.push_back(linear_attention_row({1, 300, 1, 6, true, true, IDENTITY, 50}));
 }
 
-void add_dct_rows(std::vector<Row>& rows) {
+void add_dct_rows(std::vector<GpuCheck>& rows) {
   for (const int T : {1, 2, 63, 64, 65, 97, 128, 200}) rows.push_back(dct_row(2, T, -1, 5, {64, 3, 7}, {4, 3, 1}));
   for (const int d : {1, 15, 16, 31, 33, 64, 65, 127, 130}) rows.push_back(dct_row(1, 9, -1, d, {5, 4}, {5, 2}));
   for (const int d : {97, 100}) rows.push_back(dct_row(1, 100, -1, d, {8}, {2}));  // full tiles
@@ -778,8 +730,8 @@ void add_dct_rows(std::vector<Row>& rows) {
   rows.push_back(dct_row(1, 50, 3, 35, {8, 64}, {3, 6}));
 }
 
-std::vector<Row> rows_of(const std::string& group) {
-  std::vector<Row> rows;
+std::vector<GpuCheck> rows_of(const std::string& group) {
+  std::vector<GpuCheck> rows;
   if (group == "linear") add_linear_rows(rows);
   if (group == "rows") {
     add_row_rows(rows);
@@ -796,8 +748,6 @@ std::vector<Row> rows_of(const std::string& group) {
 
 // ---- Comparisons ----------------------------------------------------------------------------------------------------
 
-constexpr uint64_t SEED = 17;
-
 // True for equal bits or two NaN: the bits of a NaN have no meaning.
 template <class T>
 bool same_value(T found, T expected) {
@@ -812,35 +762,6 @@ std::string differing(const std::vector<T>& expected, const std::vector<T>& foun
       return text("[%zu of %zu]: found ", i, expected.size()) + shown(found[i]) + ", the reference has " +
              shown(expected[i]);
   return "";
-}
-
-GpuCheck check_of(const Row& row) {
-  return {row.name,
-          [row](Ops& ops) {
-            Run run(ops, SEED);
-            row.run(run);
-            return run.written();
-          },
-          row.once};
-}
-
-// A case of the shared table: compares everything that the operation writes, forward and backward.
-GpuCheck check_of(const OpCase& row) {
-  return {row.name,
-          [row](Ops& ops) {
-            Arrays arrays(ops, row.operands, SEED);
-            row.forward(ops, arrays);
-            if (row.backward) row.backward(ops, arrays);
-            std::vector<Written> written;
-            for (const Operand& o : row.operands) {
-              if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
-                written.push_back({o.name, arrays.tensor(o.name).download(), {}});
-              if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
-                written.push_back({"d" + o.name, arrays.tensor("d" + o.name).download(), {}});
-            }
-            return written;
-          },
-          false, row.nan_spreads()};
 }
 
 std::vector<real> attention_maps(const ModelCase& row, const Json& config, Model& model) {
@@ -924,8 +845,7 @@ std::vector<Written> decoded_or_refused(const ModelCase& row, Ops& ops) {
 }
 
 std::vector<GpuCheck> make_checks(const std::string& group) {
-  std::vector<GpuCheck> checks;
-  for (const Row& row : rows_of(group)) checks.push_back(check_of(row));
+  std::vector<GpuCheck> checks = rows_of(group);
   if (group == "special")
     for (const OpCase& row : special_cases()) checks.push_back(check_of(row));
   if (group == "table")
