@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 
 #include "base/error.h"
 #include "base/safetensors.h"
 #include "base/text.h"
+#include "check.h"
 #include "cpu/make_cpu.h"
 #include "models/model.h"
 
@@ -26,46 +26,30 @@ constexpr size_t FIXTURES = 54;          // in test/oracle: one that is lost wou
 constexpr double TINY = 1e-12;           // an oracle norm below this is compared absolutely
 constexpr double TINY_TOLERANCE = 1e-7;  // with this
 
-class Comparison {
- public:
-  void tensor(const std::string& name, const std::vector<double>& expected, const std::vector<real>& actual,
-              double tolerance) {
-    if (actual.size() != expected.size())
-      return report(name, false, text("%zu numbers, expected %zu", actual.size(), expected.size()));
-    double difference = 0, norm = 0;
-    for (size_t i = 0; i < expected.size(); ++i) {
-      difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
-      norm += expected[i] * expected[i];
-    }
-    difference = std::sqrt(difference);
-    norm = std::sqrt(norm);
-    const bool tiny = norm < TINY;
-    const double distance = tiny ? difference : difference / norm, allowed = tiny ? TINY_TOLERANCE : tolerance;
-    // A NaN fails this comparison too.
-    report(name, distance <= allowed, text("%.2e of %.0e%s", distance, allowed, tiny ? " absolute" : ""));
+// A NaN fails this check too.
+void compare(Test& test, const std::string& name, const std::vector<double>& expected, const std::vector<real>& actual,
+             double tolerance) {
+  double difference = actual.size() == expected.size() ? 0 : INFINITY, norm = 0;
+  for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i) {
+    difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+    norm += expected[i] * expected[i];
   }
-  void report(const std::string& name, bool agrees, const std::string& details) {
-    std::printf("%s %s %s: %s\n", agrees ? "ok  " : "FAIL", file.c_str(), name.c_str(), details.c_str());
-    if (!agrees) std::printf("     repeat: %s %s\n", program.c_str(), path.c_str());
-    (agrees ? passed : failed) += 1;
-  }
-
-  std::string program, path, file;  // file: the path's name
-  int passed = 0, failed = 0;
-};
+  const bool tiny = std::sqrt(norm) < TINY;
+  const double distance = std::sqrt(tiny ? difference : difference / norm), allowed = tiny ? TINY_TOLERANCE : tolerance;
+  test.check(text("%s: %.2e of %.0e%s", name.c_str(), distance, allowed, tiny ? " absolute" : ""), distance <= allowed);
+}
 
 // Every parameter of the file into the model; they must be the same set with the same shapes.
-bool load_parameters(Comparison& compare, Model& model, const SafetensorsFile& file) {
+bool load_parameters(Test& test, Model& model, const SafetensorsFile& file) {
   bool complete = true;
   for (const std::string& name : file.names()) {
     if (name.rfind("param/", 0) != 0) continue;
     Parameter* parameter = model.parameters.find(name.substr(6));
     const auto& entry = file.entry(name);
     if (!parameter || parameter->shape != entry.shape) {
-      compare.report(name, false,
-                     !parameter
-                         ? "unknown to the model"
-                         : "shape " + shape_text(entry.shape) + ", the model has " + shape_text(parameter->shape));
+      test.check(name, false,
+                 !parameter ? "unknown to the model"
+                            : "shape " + shape_text(entry.shape) + ", the model has " + shape_text(parameter->shape));
       complete = false;
       continue;
     }
@@ -74,7 +58,7 @@ bool load_parameters(Comparison& compare, Model& model, const SafetensorsFile& f
   }
   for (const Parameter& parameter : model.parameters.list()) {
     if (file.find("param/" + parameter.name)) continue;
-    compare.report("param/" + parameter.name, false, "missing from the file");
+    test.check("param/" + parameter.name, false, "missing from the file");
     complete = false;
   }
   return complete;
@@ -126,12 +110,11 @@ real apply_loss(const SafetensorsFile& file, Ops& ops, Tensor& losses, Tensor& d
   return scale;
 }
 
-void compare_file(Comparison& compare) {
-  const std::string& path = compare.path;
+void compare_file(Test& test, const std::string& path) {
   const SafetensorsFile file(path);
   const auto ops = make_cpu(0);
   const auto model = make_model(file.metadata("model"), Json::parse(file.metadata("config"), path), *ops);
-  if (!load_parameters(compare, *model, file)) return;
+  if (!load_parameters(test, *model, file)) return;
 
   const FixtureInput fixture(file, *ops);
   const Input input = fixture.input();
@@ -140,46 +123,34 @@ void compare_file(Comparison& compare) {
   const int V = model->classes();
   std::vector<real> logits(static_cast<size_t>(rows * V));
   ops->download(logits.data(), logits_data, logits.size() * sizeof(real));
-  compare.tensor("output/logits", file.read<double>("output/logits"), logits, OUTPUT_TOLERANCE);
+  compare(test, "output/logits", file.read<double>("output/logits"), logits, OUTPUT_TOLERANCE);
 
   Tensor losses(*ops, {rows}), dlogits(*ops, {rows, V}), total(*ops, {1}), partial(*ops, {rows / 1024 + 2});
   const real scale = apply_loss(file, *ops, losses, dlogits, logits_data, rows, V);
   ops->sum(total.data(), partial.data(), losses.data(), rows);
-  compare.tensor("output/loss", file.read<double>("output/loss"), {total.download()[0] * scale}, OUTPUT_TOLERANCE);
+  compare(test, "output/loss", file.read<double>("output/loss"), {total.download()[0] * scale}, OUTPUT_TOLERANCE);
 
   model->parameters.zero_gradients();
   model->backward(input, dlogits.data());
   const std::vector<real> gradients = model->parameters.gradients().download();
   for (const Parameter& p : model->parameters.list())
-    compare.tensor("grad/" + p.name, file.read<double>("grad/" + p.name),
-                   {gradients.begin() + p.begin, gradients.begin() + p.begin + p.size()}, GRADIENT_TOLERANCE);
-}
-
-int run(const std::string& program, std::vector<std::string> files) {
-  const bool all = files.empty();
-  if (all)
-    for (const auto& entry : std::filesystem::directory_iterator("test/oracle"))
-      if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
-  std::sort(files.begin(), files.end());
-  Comparison compare;
-  compare.program = program;
-  for (const std::string& path : files) {
-    compare.path = path;
-    compare.file = std::filesystem::path(path).stem().string();
-    try {
-      compare_file(compare);
-    } catch (const std::exception& error) {
-      compare.report("file", false, error.what());
-    }
-  }
-  compare.path = "";
-  compare.file = "test/oracle";
-  if (all) compare.report("fixtures", files.size() == FIXTURES, text("%zu, expected %zu", files.size(), FIXTURES));
-  std::printf("%d passed, %d failed\n", compare.passed, compare.failed);
-  return compare.failed == 0 && compare.passed > 0 ? 0 : 1;
+    compare(test, "grad/" + p.name, file.read<double>("grad/" + p.name),
+            {gradients.begin() + p.begin, gradients.begin() + p.begin + p.size()}, GRADIENT_TOLERANCE);
 }
 
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) { return petroglyph::run(argv[0], {argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  using namespace petroglyph;
+  std::vector<std::string> files(argv + 1, argv + argc);
+  Test test(1, argv);
+  if (files.empty()) {
+    for (const auto& entry : std::filesystem::directory_iterator("test/oracle"))
+      if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
+    test.run("test/oracle", [&] { test.equal("fixtures", files.size(), FIXTURES); });
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::string& path : files) test.run(path, [&] { compare_file(test, path); });
+  return test.finish();
+}
