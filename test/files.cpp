@@ -1194,6 +1194,7 @@ void progress(Test& test) {
   };
   test.equal("plain lines", shows(false, train),
              "step 500 of 2,000  100 steps/s  ETA 0:15  loss 0.1\n"
+             "step 1,000 of 2,000  100 steps/s  ETA 0:10  loss 0.1\n"
              "step 1,500 of 2,000  100 steps/s  ETA 0:05  loss 0.1\n"
              "step 2,000 of 2,000  100 steps/s  in 0:20  loss 0.1\n");
   test.equal("quiet", shows(true, train), "");
@@ -1216,7 +1217,18 @@ void progress(Test& test) {
   wait = 6;
   test.equal("after a while", shows(false, train),
              "step 1,000 of 2,000  100 steps/s  ETA 0:10  loss 0.1\n"
+             "step 1,500 of 2,000  100 steps/s  ETA 0:05  loss 0.1\n"
              "step 2,000 of 2,000  100 steps/s  in 0:20  loss 0.1\n");
+  wait = 0;
+  std::string lines;  // the seconds at which they come
+  shows(false, [&](Progress& progress) {
+    for (int second = 1; second <= 160; ++second) {
+      now += 1;
+      if (progress.due(second)) progress.show(second, ""), lines += std::to_string(second) + " ";
+    }
+  });
+  test.equal("fewer and fewer lines", lines,
+             "1 2 3 4 5 6 7 8 10 12 14 16 19 22 26 30 35 40 46 53 61 70 80 90 100 110 120 130 140 150 160 ");
   wait = 21;
   test.equal("what is soon over", shows(false, train), "");
 }

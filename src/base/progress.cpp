@@ -1,5 +1,6 @@
 #include "base/progress.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/cadence.h"
@@ -9,7 +10,8 @@ namespace petroglyph {
 
 namespace {
 
-constexpr double LINE_SECONDS = 10;  // between two lines
+// Seconds between two lines: a short run is watched, a long one does not fill the screen.
+double line_seconds(double elapsed) { return std::clamp(elapsed / 8, 1.0, 10.0); }
 
 std::string rate_text(double rate, const std::string& unit) {
   if (rate < 1) return text("%.2f s/%s", 1 / rate, unit.c_str());
@@ -28,7 +30,8 @@ bool Progress::due(int64_t step) const {
   if (settings_.quiet) return false;
   if (!shown_ && settings_.clock() - start_ < settings_.wait) return false;
   if (!shown_ || (total_ > 0 && step >= total_)) return true;
-  return settings_.clock() - time_ >= LINE_SECONDS;
+  const double now = settings_.clock();
+  return now - time_ >= line_seconds(now - start_);
 }
 
 void Progress::show(int64_t step, const std::string& what) {

@@ -33,15 +33,13 @@ class Progress {
   void show(int64_t step, const std::string& what);
   void line(const std::string& words);
 
-  double rate() const { return rate_; }  // steps a second since the line before; 0 when not yet known
-
  private:
   Settings settings_;
   int64_t total_, step_;  // step_: of the last line
   double start_ = 0;
   double time_ = 0;  // of the last line
   bool shown_ = false;
-  double rate_ = 0;
+  double rate_ = 0;  // steps a second since the line before; 0 when not yet known
 };
 
 constexpr double MOSTLY_SHORT = 3;  // the wait of work that is mostly short

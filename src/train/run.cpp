@@ -320,9 +320,9 @@ void Run::train_and_save() {
     append(row, !last);
     if (evaluated && extras_.describe) show_evaluation(progress, step, row);
     if (progress.due(state_.step))
-      progress.show(state_.step, describe(row, progress.rate()));
+      progress.show(state_.step, describe(row));
     else if (last && !extras_.describe)  // ended early, because of this row
-      progress.line("step " + with_commas(state_.step) + "  " + describe(row, 0));
+      progress.line("step " + with_commas(state_.step) + "  " + describe(row));
     agree(saving.due());
     if (last || stopped_) break;
     if (state_.step % settings_.save_every == 0 || saves_) saving.run([&] { save(); });
@@ -438,13 +438,11 @@ void Run::check_finite(double value, const char* what) const {
               there);
 }
 
-std::string Run::describe(const Row& row, double steps_a_second) const {
+std::string Run::describe(const Row& row) const {
   std::string line;
   if (std::isfinite(row.trained.loss))
     line = text("loss %.4f  accuracy %5.1f %%  lr %.2e  |g| %.2f", row.trained.loss, 100 * row.trained.accuracy,
                 row.rate, row.gradient_norm);
-  if (!line.empty() && steps_a_second > 0)
-    line += text("  %.0f samples/s", steps_a_second * settings_.batch * settings_.accumulate);
   if (std::isfinite(row.evaluated.loss) && !extras_.describe)
     line += text("%sevaluated: loss %.4f  accuracy %.1f %%", line.empty() ? "" : "  ", row.evaluated.loss,
                  100 * row.evaluated.accuracy);

@@ -137,7 +137,7 @@ class Run {
   void write_page(bool running) const;
   void announce() const;
   void keep_snapshot();
-  std::string describe(const Row& row, double steps_a_second) const;
+  std::string describe(const Row& row) const;
   void show_evaluation(Progress& progress, int64_t step, const Row& row);
   void check_finite(double value, const char* what = "loss") const;
   void report() const;
