@@ -93,6 +93,20 @@ Arrays::Arrays(Ops& ops, const std::vector<Operand>& operands, uint64_t seed) {
   }
 }
 
+std::vector<Written> written_by(const OpCase& row, Ops& ops, uint64_t seed) {
+  Arrays arrays(ops, row.operands, seed);
+  row.forward(ops, arrays);
+  if (row.backward) row.backward(ops, arrays);
+  std::vector<Written> written;
+  for (const Operand& o : row.operands) {
+    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
+      written.push_back({o.name, arrays.tensor(o.name).download(), {}});
+    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
+      written.push_back({"d" + o.name, arrays.tensor("d" + o.name).download(), {}});
+  }
+  return written;
+}
+
 ModelBatch::ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed)
     : batch(row.batch), length(row.length) {
   const bool images = row.patch_size > 0;

@@ -112,6 +112,15 @@ struct ModelCase {
   int patch_size = 0;   // > 0: reads images of `length` patches of this size, not tokens
 };
 
+// An array that the operations of a check write.
+struct Written {
+  std::string name;
+  std::vector<real> reals;
+  std::vector<int32_t> ids;
+};
+// Everything that a case writes, forward and backward.
+std::vector<Written> written_by(const OpCase& row, Ops& ops, uint64_t seed);
+
 // Small and odd: primes, values beside powers of two, more than one chunk.
 std::vector<OpCase> op_cases();
 std::vector<ModelCase> model_cases();

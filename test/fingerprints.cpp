@@ -13,7 +13,8 @@
 
 namespace petroglyph {
 
-SmallRun::SmallRun(std::unique_ptr<Ops> device, int accumulate)
+SmallRun::SmallRun(std::unique_ptr<Ops> device, int accumulate, int batch, int shards,
+                   const std::shared_ptr<Ranks>& ranks)
     : task(5),
       ops(std::move(device)),
       model(make_model(
@@ -24,7 +25,7 @@ SmallRun::SmallRun(std::unique_ptr<Ops> device, int accumulate)
                       "small"),
           *ops)),
       optimizer(model->parameters, *ops, {}),
-      trainer(*model, task, optimizer, *ops, FINGERPRINT_SEED, 8, accumulate) {
+      trainer(*model, task, optimizer, *ops, FINGERPRINT_SEED, batch, accumulate, shards, ranks) {
   model->parameters.initialize(FINGERPRINT_SEED);
 }
 
@@ -39,25 +40,12 @@ std::string SmallRun::fingerprint() const {
 
 namespace {
 
-void absorb(Checksum& checksum, const Tensor& tensor) {
-  std::vector<real> host = tensor.download();
-  for (real& x : host)
-    if (std::isnan(x)) x = std::numeric_limits<real>::quiet_NaN();
-  checksum.update(host.data(), host.size() * sizeof(real));
-}
-
-// All that an operation writes, forward and backward.
 std::string op_fingerprint(const OpCase& row, const MakeOps& make) {
-  const auto ops = make();
-  Arrays arrays(*ops, row.operands, FINGERPRINT_SEED);
-  row.forward(*ops, arrays);
-  if (row.backward) row.backward(*ops, arrays);
   Checksum checksum;
-  for (const Operand& o : row.operands) {
-    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
-      absorb(checksum, arrays.tensor(o.name));
-    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
-      absorb(checksum, arrays.tensor("d" + o.name));
+  for (Written& array : written_by(row, *make(), FINGERPRINT_SEED)) {
+    for (real& x : array.reals)
+      if (std::isnan(x)) x = std::numeric_limits<real>::quiet_NaN();
+    checksum.update(array.reals.data(), array.reals.size() * sizeof(real));
   }
   return checksum.hex();
 }

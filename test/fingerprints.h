@@ -23,7 +23,8 @@ using MakeOps = std::function<std::unique_ptr<Ops>()>;
 
 // A small run of train_copy's kind: strings of 5 letters, a model as wide as a vector and a bit.
 struct SmallRun {
-  explicit SmallRun(std::unique_ptr<Ops> device, int accumulate = 1);
+  explicit SmallRun(std::unique_ptr<Ops> device, int accumulate = 1, int batch = 8, int shards = 1,
+                    const std::shared_ptr<Ranks>& ranks = one_rank());
   void steps(int64_t first, int64_t last);
   std::string fingerprint() const;
 

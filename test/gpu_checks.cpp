@@ -120,21 +120,7 @@ struct Row {
 
 // A case of the shared table: compares everything that the operation writes, forward and backward.
 GpuCheck check_of(const OpCase& row) {
-  return {row.name,
-          [row](Ops& ops) {
-            Arrays arrays(ops, row.operands, SEED);
-            row.forward(ops, arrays);
-            if (row.backward) row.backward(ops, arrays);
-            std::vector<Written> written;
-            for (const Operand& o : row.operands) {
-              if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
-                written.push_back({o.name, arrays.tensor(o.name).download(), {}});
-              if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
-                written.push_back({"d" + o.name, arrays.tensor("d" + o.name).download(), {}});
-            }
-            return written;
-          },
-          false, row.nan_spreads()};
+  return {row.name, [row](Ops& ops) { return written_by(row, ops, SEED); }, false, row.nan_spreads()};
 }
 
 const char* name_of(Into into) { return into == Into::ADD ? "add" : "write"; }

@@ -8,16 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "cases.h"
 #include "ops/ops.h"
 
 namespace petroglyph {
-
-// An array that the operations of a check write.
-struct Written {
-  std::string name;
-  std::vector<real> reals;
-  std::vector<int32_t> ids;
-};
 
 struct GpuCheck {
   std::string name;

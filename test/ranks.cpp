@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "check.h"
 #include "cpu/make_cpu.h"
+#include "fingerprints.h"
 #include "math/random.h"
 #include "models/model.h"
 #include "shell.h"
@@ -28,7 +29,7 @@
 namespace petroglyph {
 namespace {
 
-constexpr uint64_t SEED = 19;
+constexpr uint64_t SEED = FINGERPRINT_SEED;
 
 // ---- Ranks that are threads of this process -------------------------------------------------------------------------
 
@@ -163,19 +164,9 @@ void tree(Test& test) {
 
 // ---- A step ---------------------------------------------------------------------------------------------------------
 
-struct SmallTraining {
+struct SmallTraining : SmallRun {
   SmallTraining(int shards, const std::shared_ptr<Ranks>& ranks, int threads = 1)
-      : ops(make_cpu(threads)),
-        model(make_model("causal_rn",
-                         Json::parse("{\"vocab\":29,\"context\":12,\"width\":36,\"hidden\":40,\"layers\":2,\"heads\":1,"
-                                     "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\","
-                                     "\"post_reduction_norm\":true,\"causal\":true}",
-                                     "small"),
-                         *ops)),
-        optimizer(model->parameters, *ops, {}),
-        trainer(*model, task, optimizer, *ops, SEED, 16, 2, shards, ranks) {
-    model->parameters.initialize(SEED);
-  }
+      : SmallRun(make_cpu(threads), 2, 16, shards, ranks) {}
   // Weights, and every measure on the way.
   std::string train() {
     std::string said;
@@ -185,14 +176,8 @@ struct SmallTraining {
     }
     const Measures measured = trainer.evaluate(task, 6, 45).value();
     said += text("%a %a ", measured.loss, measured.accuracy);
-    return said + text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
+    return said + fingerprint();
   }
-
-  Copying task{5};
-  std::unique_ptr<Ops> ops;
-  std::unique_ptr<Model> model;
-  Optimizer optimizer;
-  Trainer trainer;
 };
 
 // The same measures and weights from one process with shards, with threads, and from as many ranks as divide them.
