@@ -93,7 +93,7 @@ Arrays::Arrays(Ops& ops, const std::vector<Operand>& operands, uint64_t seed) {
   }
 }
 
-std::vector<Written> written_by(const OpCase& row, Ops& ops, uint64_t seed) {
+std::vector<Written> written_by(const OpCase& row, Ops& ops, uint64_t seed, bool cotangents) {
   Arrays arrays(ops, row.operands, seed);
   row.forward(ops, arrays);
   if (row.backward) row.backward(ops, arrays);
@@ -101,7 +101,7 @@ std::vector<Written> written_by(const OpCase& row, Ops& ops, uint64_t seed) {
   for (const Operand& o : row.operands) {
     if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
       written.push_back({o.name, arrays.tensor(o.name).download(), {}});
-    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
+    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER || (cotangents && o.role == Role::OUTPUT)))
       written.push_back({"d" + o.name, arrays.tensor("d" + o.name).download(), {}});
   }
   return written;
@@ -223,6 +223,81 @@ OpCase attention_case(const AttentionShape& s, Distances distances) {
   return row;
 }
 
+OpCase linear_attention_case(const LinearAttentionShape& s, bool streaming) {
+  const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.width();
+  const bool elu = s.feature_map == FeatureMap::ELU_PLUS_ONE;
+  std::vector<Operand> operands = {{"qkv", Role::INPUT, 3 * size,
+                                    elu            ? -2
+                                    : s.normalized ? 0.05
+                                                   : -1,
+                                    1},
+                                   {"mapped", Role::KEPT, 3 * size},
+                                   {"y", Role::OUTPUT, size},
+                                   {"inv_sum", Role::KEPT, rows * s.heads}};
+  if (streaming) {
+    const Role role = s.before > 0 ? Role::UPDATED : Role::SCRATCH;
+    operands.push_back({"state", role, int64_t(s.batch) * s.heads * s.decoder_state_size(), 0.05, 1});
+  } else {
+    operands.push_back({"states", Role::KEPT, s.states_size()});
+    operands.push_back({"later", Role::SCRATCH, s.states_size()});
+  }
+  OpCase row{text("linear_attention%s%s%s %dx%d after %d heads %dx%d%s", streaming && s.before == 0 ? " begun" : "",
+                  elu ? " elu" : "", s.normalized ? " normalized" : "", s.batch, s.positions, s.before, s.heads,
+                  s.head_width, s.causal ? " causal" : ""),
+             operands,
+             {},
+             {}};
+  const auto inv_sum = [=](Arrays& a) { return s.normalized ? a["inv_sum"] : nullptr; };
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.copy(a["mapped"], 0, a["qkv"], 0, static_cast<size_t>(3 * size) * sizeof(real), 1);
+    ops.linear_attention(a["y"], inv_sum(a), streaming ? nullptr : a["states"], streaming ? a["state"] : nullptr,
+                         a["mapped"], s);
+  };
+  if (!streaming)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      ops.linear_attention_backward(a["dqkv"], a["later"], a["dy"], a["y"], inv_sum(a), a["states"], a["mapped"], s);
+    };
+  row.skips_pairs = s.causal;
+  row.flops = products_of(s);
+  return row;
+}
+
+OpCase dilated_attention_case(const DilatedShape& s, bool before, Gaps gaps) {
+  const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step, queries = s.queries_of_all() * s.query_step;
+  const int64_t out = s.queries_of_all() * s.width(), scores = s.queries_of_all() * s.heads * s.chunk;
+  std::vector<Operand> operands = {{"q", Role::INPUT, queries, -2, 2},
+                                   {"k", Role::INPUT, keys, -2, 2},
+                                   {"v", Role::INPUT, keys},
+                                   {"relative", Role::PARAMETER, int64_t(s.heads) * s.chunk, -2, 2},
+                                   {"y", Role::OUTPUT, out},
+                                   {"weights", Role::KEPT, scores},
+                                   {"dscores", gaps == Gaps::KEPT ? Role::KEPT : Role::SCRATCH, scores}};
+  if (before) operands.push_back({"k_before", Role::INPUT, s.width(), -2, 2});
+  if (before) operands.push_back({"v_before", Role::INPUT, s.width()});
+  OpCase row{text("dilated_attention%s %dx%d by %d of %d(%d) chunk %d dilation %d heads %dx%d", before ? " before" : "",
+                  s.batch, s.queries, s.advance, s.keys, s.capacity, s.chunk, s.dilation, s.heads, s.head_width),
+             operands,
+             {},
+             {}};
+  const auto input = [=](Arrays& a) {
+    return DilatedInput{
+        a["q"], a["k"], a["v"], before ? a["k_before"] : nullptr, before ? a["v_before"] : nullptr, a["relative"]};
+  };
+  row.forward = [=](Ops& ops, Arrays& a) { ops.dilated_attention(a["y"], a["weights"], input(a), s); };
+  if (s.keys == s.capacity)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      const DilatedGradient gradient{
+          a["dq"],     a["dk"], a["dv"], before ? a["dk_before"] : nullptr, before ? a["dv_before"] : nullptr,
+          a["dscores"]};
+      for (const char* name : {"dq", "dk", "dv"})
+        if (gaps == Gaps::CLEARED) a.tensor(name).zero();
+      ops.dilated_attention_backward(gradient, a["dy"], a["weights"], input(a), s);
+      ops.add_row_backward(a["drelative"], a["dscores"], s.queries_of_all(), s.heads * s.chunk);
+    };
+  row.flops = 4.0 * static_cast<double>(out) * s.chunk;
+  return row;
+}
+
 OpCase kerple_case(int T, int heads, double most) {
   OpCase row{text("kerple_bias %dx%d%s", T, heads, most < 2 ? " of small r2" : ""),
              {{"r1", Role::PARAMETER, heads, 0.5, 2},
@@ -263,7 +338,7 @@ OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
   return row;
 }
 
-OpCase selective_scan_case(const ScanShape& s, bool streaming) {
+OpCase selective_scan_case(const ScanShape& s, bool streaming, Gaps gaps) {
   const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states, mixed = s.rows() * s.row;
   // B and C are the last columns of "mixed", as in the model.
   // "delta", pre_step in the catalogue: its numbers, which golden.txt has, are drawn by this name.
@@ -287,7 +362,7 @@ OpCase selective_scan_case(const ScanShape& s, bool streaming) {
   };
   if (!streaming)
     row.backward = [=](Ops& ops, Arrays& a) {
-      a.tensor("dmixed").zero();
+      if (gaps == Gaps::CLEARED) a.tensor("dmixed").zero();
       ops.selective_scan_backward(a["du"], a["ddelta"], a["dA_log"], a["dmixed"] + B, a["dmixed"] + C, a["dD"],
                                   a["partial"], a["dy"], a["kept"], a["u"], a["delta"], a["A_log"], a["mixed"] + B,
                                   a["mixed"] + C, a["D"], s);
@@ -436,78 +511,6 @@ OpCase rows_case(int B, int T, int D) {
     ops.add_row_backward(a["drow"], a["dx"], N, D);
     ops.add_positions_backward(a["dpositions"], a["dx"], B, T, D);
   };
-  return row;
-}
-
-OpCase linear_attention_case(const LinearAttentionShape& s) {
-  const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.width();
-  const bool streaming = s.before > 0, elu = s.feature_map == FeatureMap::ELU_PLUS_ONE;
-  std::vector<Operand> operands = {{"qkv", Role::INPUT, 3 * size,
-                                    elu            ? -2
-                                    : s.normalized ? 0.05
-                                                   : -1,
-                                    1},
-                                   {"mapped", Role::KEPT, 3 * size},
-                                   {"y", Role::OUTPUT, size},
-                                   {"inv_sum", Role::KEPT, rows * s.heads}};
-  if (streaming) {
-    operands.push_back({"state", Role::UPDATED, int64_t(s.batch) * s.heads * s.decoder_state_size(), 0.05, 1});
-  } else {
-    operands.push_back({"states", Role::KEPT, s.states_size()});
-    operands.push_back({"later", Role::SCRATCH, s.states_size()});
-  }
-  OpCase row{
-      text("linear_attention%s%s %dx%d after %d heads %dx%d%s", elu ? " elu" : "", s.normalized ? " normalized" : "",
-           s.batch, s.positions, s.before, s.heads, s.head_width, s.causal ? " causal" : ""),
-      operands,
-      {},
-      {}};
-  const auto inv_sum = [=](Arrays& a) { return s.normalized ? a["inv_sum"] : nullptr; };
-  row.forward = [=](Ops& ops, Arrays& a) {
-    ops.copy(a["mapped"], 0, a["qkv"], 0, static_cast<size_t>(3 * size) * sizeof(real), 1);
-    ops.linear_attention(a["y"], inv_sum(a), streaming ? nullptr : a["states"], streaming ? a["state"] : nullptr,
-                         a["mapped"], s);
-  };
-  if (!streaming)
-    row.backward = [=](Ops& ops, Arrays& a) {
-      ops.linear_attention_backward(a["dqkv"], a["later"], a["dy"], a["y"], inv_sum(a), a["states"], a["mapped"], s);
-    };
-  row.skips_pairs = s.causal;
-  row.flops = products_of(s);
-  return row;
-}
-
-// before: keys and values before the sequence are attended to
-OpCase dilated_attention_case(const DilatedShape& s, bool before) {
-  const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step, queries = s.queries_of_all() * s.query_step;
-  const int64_t out = s.queries_of_all() * s.width(), scores = s.queries_of_all() * s.heads * s.chunk;
-  std::vector<Operand> operands = {
-      {"q", Role::INPUT, queries, -2, 2}, {"k", Role::INPUT, keys, -2, 2},
-      {"v", Role::INPUT, keys},           {"relative", Role::PARAMETER, int64_t(s.heads) * s.chunk, -2, 2},
-      {"y", Role::OUTPUT, out},           {"weights", Role::KEPT, scores},
-      {"dscores", Role::SCRATCH, scores}};
-  if (before) operands.push_back({"k_before", Role::INPUT, s.width(), -2, 2});
-  if (before) operands.push_back({"v_before", Role::INPUT, s.width()});
-  OpCase row{text("dilated_attention%s %dx%d by %d of %d(%d) chunk %d dilation %d heads %dx%d", before ? " before" : "",
-                  s.batch, s.queries, s.advance, s.keys, s.capacity, s.chunk, s.dilation, s.heads, s.head_width),
-             operands,
-             {},
-             {}};
-  const auto input = [=](Arrays& a) {
-    return DilatedInput{
-        a["q"], a["k"], a["v"], before ? a["k_before"] : nullptr, before ? a["v_before"] : nullptr, a["relative"]};
-  };
-  row.forward = [=](Ops& ops, Arrays& a) { ops.dilated_attention(a["y"], a["weights"], input(a), s); };
-  if (s.keys == s.capacity)
-    row.backward = [=](Ops& ops, Arrays& a) {
-      const DilatedGradient gradient{
-          a["dq"],     a["dk"], a["dv"], before ? a["dk_before"] : nullptr, before ? a["dv_before"] : nullptr,
-          a["dscores"]};
-      for (const char* name : {"dq", "dk", "dv"}) a.tensor(name).zero();  // the gaps between rows
-      ops.dilated_attention_backward(gradient, a["dy"], a["weights"], input(a), s);
-      ops.add_row_backward(a["drelative"], a["dscores"], s.queries_of_all(), s.heads * s.chunk);
-    };
-  row.flops = 4.0 * static_cast<double>(out) * s.chunk;
   return row;
 }
 

@@ -118,8 +118,8 @@ struct Written {
   std::vector<real> reals;
   std::vector<int32_t> ids;
 };
-// Everything that a case writes, forward and backward.
-std::vector<Written> written_by(const OpCase& row, Ops& ops, uint64_t seed);
+// Everything that a case writes, forward and backward; cotangents: also the given gradients, which some operations replace.
+std::vector<Written> written_by(const OpCase& row, Ops& ops, uint64_t seed, bool cotangents = false);
 
 // Small and odd: primes, values beside powers of two, more than one chunk.
 std::vector<OpCase> op_cases();
@@ -137,7 +137,13 @@ OpCase attention_case(const AttentionShape& s, Distances distances);
 OpCase kerple_case(int T, int heads, double most = 2);  // most: r2 is between a quarter of it and itself
 // streaming: with inputs before the first, which only decoding has
 OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming);
-OpCase selective_scan_case(const ScanShape& s, bool streaming);
+// Gaps between the rows of gradients: set to zero before, or compared as they were, NaN.
+enum class Gaps { CLEARED, KEPT };
+OpCase selective_scan_case(const ScanShape& s, bool streaming, Gaps gaps = Gaps::CLEARED);
+OpCase linear_attention_case(const LinearAttentionShape& s, bool streaming);
+inline OpCase linear_attention_case(const LinearAttentionShape& s) { return linear_attention_case(s, s.before > 0); }
+// before: keys and values before the sequence are attended to
+OpCase dilated_attention_case(const DilatedShape& s, bool before, Gaps gaps = Gaps::CLEARED);
 const char* name_of(Activation activation);
 // Shapes of whole sequences.
 RelationShape whole(int B, int T, int H, int heads, bool causal, Activation activation);

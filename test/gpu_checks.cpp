@@ -120,7 +120,7 @@ struct Row {
 
 // A case of the shared table: compares everything that the operation writes, forward and backward.
 GpuCheck check_of(const OpCase& row) {
-  return {row.name, [row](Ops& ops) { return written_by(row, ops, SEED); }, false, row.nan_spreads()};
+  return {row.name, [row](Ops& ops) { return written_by(row, ops, SEED, true); }, false, row.nan_spreads()};
 }
 
 const char* name_of(Into into) { return into == Into::ADD ? "add" : "write"; }
@@ -298,61 +298,12 @@ Row elements_row(int64_t N, int D) {
           }};
 }
 
-// The gaps between rows of dq, dk and dv must stay unchanged.
-Row dilated_row(const DilatedShape& s, bool before) {
-  return {
-      text("dilated_attention%s %d×%d by %d of %d(%d), chunk %d, dilation %d, %d heads of %d", before ? " before" : "",
-           s.batch, s.queries, s.advance, s.keys, s.capacity, s.chunk, s.dilation, s.heads, s.head_width),
-      [=](Run& r) {
-        const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step, rows = s.queries_of_all();
-        const int64_t scores = rows * s.heads * s.chunk;
-        const DilatedInput in{r.in("q", rows * s.query_step, -3, 3),
-                              r.in("k", keys, -3, 3),
-                              r.in("v", keys),
-                              before ? r.in("k_before", s.width(), -3, 3) : nullptr,
-                              before ? r.in("v_before", s.width()) : nullptr,
-                              r.in("relative", int64_t(s.heads) * s.chunk, -3, 3)};
-        real* weights = r.out("weights", scores);
-        r.ops.dilated_attention(r.out("y", rows * s.width()), weights, in, s);
-        if (s.keys != s.capacity) return;
-        const DilatedGradient gradient{r.out("dq", rows * s.query_step),
-                                       r.out("dk", keys),
-                                       r.out("dv", keys),
-                                       before ? r.out("dk_before", s.width()) : nullptr,
-                                       before ? r.out("dv_before", s.width()) : nullptr,
-                                       r.out("dscores", scores)};
-        r.ops.dilated_attention_backward(gradient, r.in("dy", rows * s.width()), weights, in, s);
-      }};
-}
-
 Row taken_rows_row(int B, int T, int first, int step, int count, int D) {
   return {text("take_rows %d×%d of %d×%d", B, count, T, D), [=](Run& r) {
             real* x = r.updated("x", int64_t(B) * T * D);
             real* y = r.out("y", int64_t(B) * count * D);
             r.ops.take_rows(y, x, B, T, first, step, count, D);
             r.ops.add_to_rows(x, y, B, T, first, step, count, D);
-          }};
-}
-
-Row linear_attention_row(const LinearAttentionShape& s) {
-  return {text("linear_attention%s%s %d×%d after %d heads %d×%d%s",
-               s.feature_map == FeatureMap::ELU_PLUS_ONE ? " elu" : "", s.normalized ? " normalized" : "", s.batch,
-               s.positions, s.before, s.heads, s.head_width, s.causal ? " causal" : ""),
-          [=](Run& r) {
-            const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.width(), numbers = rows * s.heads;
-            real *qkv = r.updated("qkv", 3 * size, s.normalized ? 0 : -1, 1), *y = r.out("y", size);
-            real* inv_sum = s.normalized ? r.out("inv_sum", numbers) : nullptr;
-            const int64_t state = int64_t(s.batch) * s.heads * s.decoder_state_size();
-            if (s.before > 0)
-              return r.ops.linear_attention(y, inv_sum, nullptr, r.updated("state", state, 0, 1), qkv, s);
-            real* states = r.out("states", s.states_size());
-            r.ops.linear_attention(y, inv_sum, states, nullptr, qkv, s);
-            r.ops.linear_attention_backward(r.out("dqkv", 3 * size), r.scratch("later", s.states_size()),
-                                            r.updated("dy", size), y, inv_sum, states, qkv, s);
-            if (!s.causal) return;
-            real* again = r.updated("qkv of decoding", 3 * size, s.normalized ? 0 : -1, 1);
-            r.ops.linear_attention(r.out("y of decoding", size), s.normalized ? r.out("its inv_sum", numbers) : nullptr,
-                                   nullptr, r.scratch("its state", state), again, s);
           }};
 }
 
@@ -544,7 +495,8 @@ void add_norm_rows(std::vector<GpuCheck>& rows) {
     rows.push_back(check_of(causal_convolution_case(2, T, 3, 4, false)));  // every length of a thread's last run
   for (const int K : {2, 17, 18, 19, 20})
     rows.push_back(check_of(causal_convolution_case(2, 23, 3, K, false)));  // every reach of a group of taps
-  for (const int channels : {1, 300}) rows.push_back(check_of(selective_scan_case({2, 70, channels, 5, 13}, false)));
+  for (const int channels : {1, 300})
+    rows.push_back(check_of(selective_scan_case({2, 70, channels, 5, 13}, false, Gaps::KEPT)));
 }
 
 void add_relation_rows(std::vector<GpuCheck>& rows) {
@@ -655,15 +607,17 @@ void add_attention_rows(std::vector<GpuCheck>& rows) {
 }
 
 void add_dilated_rows(std::vector<GpuCheck>& rows) {
+  const auto add = [&](const DilatedShape& s, bool before) {
+    rows.push_back(check_of(dilated_attention_case(s, before, Gaps::KEPT)));
+  };
   const auto sliding = [&](int B, int T, int heads, int width, int chunk, int dilation) {
-    rows.push_back(
-        dilated_row({B, T, T, T, heads, width, chunk, dilation, 0, 1, 3 * heads * width, 2 * heads * width}, false));
+    add({B, T, T, T, heads, width, chunk, dilation, 0, 1, 3 * heads * width, 2 * heads * width}, false);
   };
   const auto chunks = [&](int B, int T, int heads, int width, int chunk) {
     const int queries = (T + chunk - 1) / chunk;
-    rows.push_back(dilated_row({B, queries, T, T, heads, width, chunk, 1, T - 1 - (queries - 1) * chunk, chunk,
-                                heads * width, 2 * heads * width},
-                               true));
+    add({B, queries, T, T, heads, width, chunk, 1, T - 1 - (queries - 1) * chunk, chunk, heads * width,
+         2 * heads * width},
+        true);
   };
   for (const int width : {1, 7, 31, 32, 33, 65}) {
     sliding(1, 5, 2, width, 2, 2);
@@ -676,27 +630,32 @@ void add_dilated_rows(std::vector<GpuCheck>& rows) {
   for (const int dilation : {1, 4, 16, 64}) sliding(2, 19, 1, 9, 4, dilation);
   chunks(130, 3, 2, 6, 4);
   chunks(2, 12, 2, 6, 4);  // no earlier positions
-  rows.push_back(dilated_row({3, 2, 9, 12, 2, 5, 3, 2, 7, 1, 30, 20}, false));
-  rows.push_back(dilated_row({3, 2, 4, 12, 2, 5, 3, 3, 2, 1, 30, 20}, true));
+  add({3, 2, 9, 12, 2, 5, 3, 2, 7, 1, 30, 20}, false);
+  add({3, 2, 4, 12, 2, 5, 3, 3, 2, 1, 30, 20}, true);
   rows.push_back(taken_rows_row(3, 11, 4, 3, 3, 7));
   rows.push_back(taken_rows_row(40, 9, 1, 2, 4, 33));
 }
 
 void add_linear_attention_rows(std::vector<GpuCheck>& rows) {
   constexpr FeatureMap ELU = FeatureMap::ELU_PLUS_ONE, IDENTITY = FeatureMap::IDENTITY;
+  const auto add = [&](const LinearAttentionShape& s, bool once = false) {  // and, from its beginning, decoded
+    for (const bool decoded : {false, true}) {
+      if (decoded && (s.before > 0 || !s.causal)) continue;
+      rows.push_back(check_of(linear_attention_case(s, decoded || s.before > 0)));
+      rows.back().once = once;
+    }
+  };
   for (const bool causal : {true, false})
     for (const bool normalized : {true, false}) {
-      for (const int width : {1, 15, 16, 31, 64, 65, 97})
-        rows.push_back(linear_attention_row({1, 147, 1, width, causal, normalized, IDENTITY, 0}));
+      for (const int width : {1, 15, 16, 31, 64, 65, 97}) add({1, 147, 1, width, causal, normalized, IDENTITY, 0});
       for (const int T : {1, 2, 16, 63, 64, 65, 96, 97, 143, 144, 145, 288, 300})
-        rows.push_back(linear_attention_row({2, T, T % 2 + 1, 5, causal, normalized, ELU, 0}));
-      rows.push_back(linear_attention_row({1, 40, 1, 32, causal, normalized, IDENTITY, 0}));     // few, in full vectors
-      rows.push_back(linear_attention_row({1, 146, 1, 1027, causal, normalized, IDENTITY, 0}));  // chains are cut
-      rows.back().once = true;
+        add({2, T, T % 2 + 1, 5, causal, normalized, ELU, 0});
+      add({1, 40, 1, 32, causal, normalized, IDENTITY, 0});           // few, in full vectors
+      add({1, 146, 1, 1027, causal, normalized, IDENTITY, 0}, true);  // chains are cut
     }
   for (const int before : {1, 140, 141, 142, 143, 144, 287, 288, 1000})
-    rows.push_back(linear_attention_row({2, 3, 2, 7, true, before % 2 == 0, ELU, before}));
-  rows.push_back(linear_attention_row({1, 300, 1, 6, true, true, IDENTITY, 50}));
+    add({2, 3, 2, 7, true, before % 2 == 0, ELU, before});
+  add({1, 300, 1, 6, true, true, IDENTITY, 50});
 }
 
 void add_dct_rows(std::vector<GpuCheck>& rows) {
