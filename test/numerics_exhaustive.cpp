@@ -5,8 +5,6 @@
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "check.h"
@@ -20,30 +18,15 @@ using namespace petroglyph;
 constexpr uint64_t BLOCK = 1 << 13;
 constexpr uint64_t ALL = uint64_t{1} << 32;
 
-// Calls take(work(begin, end)) for all blocks of [0, total): work on some thread, take by one at a time; and shows how
-// far it is.
+// Calls take(work(begin, end)) for all blocks of [0, total): work on some thread, take by one at a time.
 template <class Work, class Take>
-void for_all(const char* name, uint64_t total, Work work, Take take) {
-  std::mutex mutex;
-  uint64_t next = 0, done = 0;
-  const auto take_part = [&] {
-    for (std::unique_lock lock(mutex); next < total;) {
-      const uint64_t begin = next;
-      next += BLOCK;
-      lock.unlock();
-      const auto found = work(begin, begin + BLOCK);
-      lock.lock();
-      take(found);
-      done += BLOCK;
-      if (done % (total / 64) == 0)
-        std::fprintf(stderr, "\r%-14s %3.0f %%", name, 100 * static_cast<double>(done) / static_cast<double>(total));
-    }
-  };
-  std::vector<std::thread> others;
-  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) others.emplace_back(take_part);
-  take_part();
-  for (std::thread& other : others) other.join();
-  std::fprintf(stderr, "\r%20s\r", "");
+void for_all(uint64_t total, Work work, Take take) {
+#pragma omp parallel for schedule(dynamic)
+  for (uint64_t begin = 0; begin < total; begin += BLOCK) {
+    const auto found = work(begin, begin + BLOCK);
+#pragma omp critical
+    take(found);
+  }
 }
 
 void measure_all(Test& test, const MeasuredFunction& function) {
@@ -57,7 +40,7 @@ void measure_all(Test& test, const MeasuredFunction& function) {
     measure(here, y.data(), function, inputs.data(), static_cast<int>(inputs.size()));
     return here;
   };
-  for_all(function.name, ALL, measured, [&](const Worst& here) { worst.take(here.error, here.input); });
+  for_all(ALL, measured, [&](const Worst& here) { worst.take(here.error, here.input); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   char line[120];
   std::snprintf(line, sizeof line, "%8.4f ulp at %16a (0x%08" PRIx32 "), at most %.2f, %4.0f s", worst.error,
@@ -74,12 +57,12 @@ void in_range(Test& test) {
       const float y = numerics::from_bits(static_cast<uint32_t>(bits));
       const float power = numerics::exp2(y), in_range = numerics::exp2_in_range(y);
       if (std::fabs(y) <= 126)
-        here += !same_float(in_range, power) || !same_float(numerics::add_exp2_in_range(1, y), 1 + power);
+        here += !same_float(in_range, power) || !same_float(numerics::add_exp2_in_range(1.0f, y), 1 + power);
       here += std::isnan(y) && !std::isnan(in_range);
     }
     return here;
   };
-  for_all("exp2_in_range", ALL, count, [&](uint64_t here) { differing += here; });
+  for_all(ALL, count, [&](uint64_t here) { differing += here; });
   test.equal("exp2_in_range, and 1 + it, have the bits of exp2 for |y| <= 126 and keep every NaN: differing arguments",
              differing, 0);
 }
@@ -91,7 +74,7 @@ void fused(Test& test) {
     const uint64_t first = first_wrong_fma(begin, end);
     return first < end ? first : TOTAL;
   };
-  for_all("fma", TOTAL, first_wrong, [&](uint64_t first) { wrong = std::min(wrong, first); });
+  for_all(TOTAL, first_wrong, [&](uint64_t first) { wrong = std::min(wrong, first); });
   test.equal("2^29 triples: the first that is not rounded correctly", wrong, TOTAL);
 }
 

@@ -196,31 +196,18 @@ def measure(name, options, arguments, folder, first):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    parts = lambda text: [part.strip() for part in text.split(",")]
     parser.add_argument("--quick", action="store_true", help="tiny models, two rounds, nothing compiled")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="of both sides; default cpu")
-    parser.add_argument("--rows", type=parts, help="those that begin so, with commas between them: " + ", ".join(ROWS))
-    parser.add_argument("--variants", type=parts, help="of PyTorch: " + ", ".join(VARIANTS))
     parser.add_argument("--rounds", type=int, help="steps of each that count; default 9")
     parser.add_argument("--threads", type=int, default=cores, help="of each side; default all cores, here %(default)s")
     parser.add_argument("--build", default="build", metavar="FOLDER", help="where make builds; default %(default)s")
     a = parser.parse_args()
-    table = QUICK if a.quick else ON_GPU if a.device == "cuda" else ROWS
+    a.rows = QUICK if a.quick else ON_GPU if a.device == "cuda" else ROWS
     a.rounds = (2 if a.quick else 9) if a.rounds is None else a.rounds
-    a.variants = a.variants or [v for v in VARIANTS if not a.quick or "compiled" not in v]
+    a.variants = [v for v in VARIANTS if not a.quick or "compiled" not in v]
     for option, value in ("--rounds", a.rounds), ("--threads", a.threads):
         if value < 1:
             parser.error(f"{option} {value}: expected 1 or more")
-    for variant in a.variants:
-        if variant not in VARIANTS:
-            parser.error(f"--variants {variant}: expected some of {', '.join(VARIANTS)}")
-    for part in a.rows or []:
-        if not any(name.startswith(part) for name in table):
-            parser.error(f"--rows {part}: no row begins so; there are {', '.join(table)}")
-    a.rows = {name: words for name, words in table.items() if not a.rows or name.startswith(tuple(a.rows))}
-    a.rows = {name: words for name, words in a.rows.items() if any(fits(v, words) for v in a.variants)}
-    if not a.rows:
-        parser.error(f"--variants {', '.join(a.variants)}: of the Transformers only, and --rows has none")
     return a
 
 
