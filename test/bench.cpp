@@ -227,12 +227,8 @@ class Bench {
     peak_ = peak_flops(threads);
 #endif
     instructions_ = cpu_ ? std::max(peak_instructions(threads), peak_ / 2) : peak_ / 2;
-    std::string line = text("%s; fp32 peak measured now: %.0f GFLOP/s", ops_->description().c_str(), peak_ / 1e9);
-    if (cpu_) {
-      line += text(", %.0f with the loads of a product", product_flops(threads) / 1e9);
-    }
-    line += text("; with additions beside them %.1f instructions for each", instructions_ / (peak_ / 2));
-    std::printf("%s\n", line.c_str());
+    std::printf("%s; fp32 peak measured now: %.0f GFLOP/s; with additions beside them %.1f instructions for each\n",
+                ops_->description().c_str(), peak_ / 1e9, instructions_ / (peak_ / 2));
   }
 
   bool on_gpu() const { return cpu_ == nullptr; }

@@ -1,5 +1,4 @@
-// Small loops that reach the limits of peak.h: chains of fused multiply-adds and additions, a tile of a product, sums
-// over memory.
+// Small loops that reach the limits of peak.h: chains of fused multiply-adds and additions, sums over memory.
 
 #include "peak.h"
 
@@ -8,7 +7,6 @@
 #include <vector>
 
 #include "cpu/loops.h"
-#include "cpu/product.h"
 #include "cpu/several.h"
 #include "cpu/simd.h"
 
@@ -61,42 +59,10 @@ double lanes_a_second(int threads) {
   return static_cast<double>(threads) * NUMBERS * static_cast<double>(ROUNDS) / seconds;
 }
 
-constexpr int TERMS = 64, TILE_COLUMNS = TILE_VECTORS * VECTOR_WIDTH, TILE_SUMS = TILE_ROWS * TILE_COLUMNS;
-
-// sums (TILE_ROWS,TILE_COLUMNS) = a tile of a product of arbitrary factors in the L1 cache.
-void fill_tile(real* sums) {
-  alignas(VECTOR_BYTES) real a[TERMS * TILE_ROWS], b[TERMS * TILE_COLUMNS];
-  for (int i = 0; i < TERMS * TILE_ROWS; ++i) a[i] = static_cast<real>(i % 97) / 97 - real(0.5);
-  for (int i = 0; i < TERMS * TILE_COLUMNS; ++i) b[i] = static_cast<real>(i % 89) / 89 - real(0.5);
-  alignas(VECTOR_BYTES) Vector sum[TILE_ROWS][TILE_VECTORS] = {};
-  for (int64_t round = 0; round < ROUNDS / TERMS; ++round)
-    for (int k = 0; k < TERMS; ++k) {
-      Vector y[TILE_VECTORS];
-#pragma GCC unroll 3
-      for (int v = 0; v < TILE_VECTORS; ++v) y[v] = load(b + k * TILE_COLUMNS + v * VECTOR_WIDTH);
-#pragma GCC unroll 8
-      for (int i = 0; i < TILE_ROWS; ++i) {
-        const Vector factor = broadcast(a[k * TILE_ROWS + i]);
-#pragma GCC unroll 3
-        for (int v = 0; v < TILE_VECTORS; ++v) sum[i][v] = fma(factor, y[v], sum[i][v]);
-      }
-    }
-#pragma GCC unroll 8
-  for (int i = 0; i < TILE_ROWS; ++i)
-#pragma GCC unroll 3
-    for (int v = 0; v < TILE_VECTORS; ++v) store(sums + i * TILE_COLUMNS + v * VECTOR_WIDTH, sum[i][v]);
-}
-
 }  // namespace
 
 // Two fma units with a latency of 4 need 8 chains to be busy.
 double peak_flops(int threads) { return 2 * lanes_a_second<12, 0>(threads); }
-
-double product_flops(int threads) {
-  std::vector<real> sums(static_cast<size_t>(threads) * TILE_SUMS);
-  const double seconds = fastest(40, threads, [&](int64_t t) { fill_tile(&sums[static_cast<size_t>(t * TILE_SUMS)]); });
-  return 2.0 * threads * TILE_SUMS * static_cast<double>(ROUNDS / TERMS * TERMS) / seconds;
-}
 
 // As many chains of additions as of fused multiply-adds, or as many as there are registers for.
 double peak_instructions(int threads) {

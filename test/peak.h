@@ -9,11 +9,6 @@ namespace petroglyph {
 // counted as two operations. The best of several short runs.
 double peak_flops(int threads);
 
-// The same with factors that are loaded from the L1 cache, as in a product's tile: an upper bound for every product. It
-// is lower than peak_flops() on a processor that reduces its clock when more of its units work. The best of several
-// runs.
-double product_flops(int threads);
-
 // Lanes of vector instructions per second if about half of them are fused multiply-adds and the others additions. On a
 // processor with separate units for additions this is more than peak_flops / 2, the number of fused multiply-adds
 // alone.
