@@ -324,41 +324,36 @@ using namespace cuda_on_host;
 
 // ---- Errors and the device ----
 
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess: return "cudaSuccess";
-    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
-    case cudaErrorInvalidDeviceFunction: return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorNoDevice: return "cudaErrorNoDevice";
-    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
-    case cudaErrorNoKernelImageForDevice: return "cudaErrorNoKernelImageForDevice";
-    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
-    case cudaErrorSystemNotReady: return "cudaErrorSystemNotReady";
-    case cudaErrorSystemDriverMismatch: return "cudaErrorSystemDriverMismatch";
-  }
-  return "unknown error";
+namespace {
+
+struct ErrorWords {
+  cudaError_t error;
+  const char *name, *words;
+};
+constexpr ErrorWords ERRORS[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid shape of blocks or grid"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "driver too old"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "no such kernel for this GPU"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no GPU"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "no such GPU"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice", "no kernel image for this GPU"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "no such stream or event"},
+    {cudaErrorSystemNotReady, "cudaErrorSystemNotReady", "the system is not ready yet"},
+    {cudaErrorSystemDriverMismatch, "cudaErrorSystemDriverMismatch", "the driver's parts are of different versions"}};
+
+ErrorWords words_of(cudaError_t error) {
+  for (const ErrorWords& known : ERRORS)
+    if (known.error == error) return known;
+  return {error, "unknown error", "unknown error"};
 }
 
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess: return "no error";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidConfiguration: return "invalid shape of blocks or grid";
-    case cudaErrorInsufficientDriver: return "driver too old";
-    case cudaErrorInvalidDeviceFunction: return "no such kernel for this GPU";
-    case cudaErrorNoDevice: return "no GPU";
-    case cudaErrorInvalidDevice: return "no such GPU";
-    case cudaErrorNoKernelImageForDevice: return "no kernel image for this GPU";
-    case cudaErrorInvalidResourceHandle: return "no such stream or event";
-    case cudaErrorSystemNotReady: return "the system is not ready yet";
-    case cudaErrorSystemDriverMismatch: return "the driver's parts are of different versions";
-  }
-  return "unknown error";
-}
+}  // namespace
+
+const char* cudaGetErrorName(cudaError_t error) { return words_of(error).name; }
+const char* cudaGetErrorString(cudaError_t error) { return words_of(error).words; }
 
 cudaError_t cudaGetLastError() { return std::exchange(runtime().last_error, cudaSuccess); }
 
