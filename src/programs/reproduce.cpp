@@ -123,7 +123,9 @@ int main(int argc, char** argv) {
       {"list", "which figures and tables there are, how long they take, their commands", list},
       {"run", "runs some or all of them, and resumes what was stopped",
        [&](const std::vector<std::string>& words) {
-         return run(words, std::filesystem::absolute(argv[0]).parent_path().string());
+         std::error_code none;  // where there is no /proc; a program that PATH has found knows no folder from argv[0]
+         const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
+         return run(words, (none ? std::filesystem::absolute(argv[0]) : self).parent_path().string());
        }},
       {"report", "writes RESULTS.md and a page for each experiment", report}};
   return run_program("reproduce", [&] {
