@@ -166,9 +166,9 @@ test: $(TESTS:%=$(BUILD)/test/%) $(BUILD)/test/bench $(BUILD)/examples/train $(B
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/double REAL=double $(DOUBLE_TESTS:%=$(BUILD)/double/test/%)
 	@CUDA_VISIBLE_DEVICES= test/run.sh $(MORE_TESTS) $(if $(PTX),"test/ptx_lint.sh $(PTX)" $(BUILD)/test/ptx_opcodes \
 	  $(patsubst %,"env PTX=$(BUILD)/ptx/$(PTX_ARCH) $(BUILD)/test/ptx_%",run mutations),"test/skip.sh ptx: $(CUDA_LEFT_OUT)") \
-	  $(TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(BUILD)/double/test/%) "$(BUILD)/test/bench --once --threads 1" \
+	  "test/examples.sh $(BUILD)" $(DOUBLE_TESTS:%=$(BUILD)/double/test/%) $(TESTS:%=$(BUILD)/test/%) "$(BUILD)/test/bench --once --threads 1" \
 	  test/rooms.sh test/rows.sh test/make.sh test/probes.sh test/pages.sh "test/check_docs.sh --consistent" "test/big_endian.sh $(CXX)" \
-	  "test/unsafe_flags.sh $(CXX)" "test/python.sh $(BUILD)" "test/examples.sh $(BUILD)"
+	  "test/unsafe_flags.sh $(CXX)" "test/python.sh $(BUILD)"
 # These scripts call make for what they need: all other builds, killed runs and damaged files, libFuzzer.
 test-all storm fuzz:
 	+@BUILD=$(BUILD) test/$(@:test-%=%).sh

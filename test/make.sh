@@ -13,6 +13,7 @@ cat > "$folder/compiler" << 'STOP'
 case " $* " in
   *" -dumpmachine "*) echo x86_64-linux-gnu && exit ;;
   *" --version "*) echo compiler 1 && exit ;;
+  *" -print-file-name="*) exit ;;
   *" -dM "*) echo "#define __FMA__ 1" && exit ;;
 esac
 while [ $# -gt 0 ]; do
