@@ -9,7 +9,8 @@ namespace petroglyph {
 
 class MappedFile {
  public:
-  // Throws Error for what cannot be read, and for what git without git-lfs leaves in a large file's place. If the file is truncated while it is mapped, the program ends (program.cpp).
+  // Throws Error for what cannot be read, and for what git without git-lfs leaves in a large file's place. If the file
+  // is truncated while it is mapped, the program ends (program.cpp).
   explicit MappedFile(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;
