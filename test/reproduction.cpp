@@ -102,7 +102,7 @@ void commands(Test& test, const std::string& programs) {
           std::string words;
           for (const std::string& word : split(variant, ':'))
             if (!word.empty()) words += word.find('=') == std::string::npos ? " --model " + word : " --" + word;
-          lines.insert("./" + run.program + common + words);
+          lines.insert("./" + run.program + common + words + (has_device(run) ? " --device cpu" : ""));
         }
       }
     }
@@ -283,9 +283,10 @@ void running(Test& test, const std::string& programs) {
                                      "kill -KILL $child; wait $child; echo status $?");
   test.check("killed", died.prints("status 137"), died.output);
   // Its run saves and ends; until then the next process is refused.
-  const Outcome resumed =
-      killed.script("for i in $(seq 200); do reproduce run tiny.txt && exit 0; sleep 0.1; done; exit 1");
+  const Outcome resumed = killed.script(
+      "for i in $(seq 200); do reproduce run tiny.txt --device reference && exit 0; sleep 0.1; done; exit 1");
   test.equal("resumed", resumed.status, 0);
+  test.check("on the other device", resumed.prints("reference (plain loops"), resumed.output);
   test.check("what is done stays", !resumed.prints("--compare") && resumed.prints("--init"), resumed.output);
   const auto weights = [](const Shell& shell) {
     std::string all;
@@ -295,7 +296,9 @@ void running(Test& test, const std::string& programs) {
   };
   test.equal("the same weights", weights(killed), weights(whole));
   test.check("of all runs", weights(whole).find("train-seed2 causal_rn ") != std::string::npos, weights(whole));
-  test.check("done already", !whole.run("run tiny.txt").prints("./train_copy"));
+  for (const char* device : {"auto", "reference"})
+    test.check(std::string("done already, --device ") + device,
+               !whole.run(std::string("run tiny.txt --device ") + device).prints("./train_copy"));
   const Outcome interrupted = killed.script("rm -r runs; reproduce run tiny.txt & child=$!; " +
                                             wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
                                             "kill -INT $child; wait $child; echo status $?");

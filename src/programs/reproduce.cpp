@@ -51,9 +51,10 @@ int list(const std::vector<std::string>& words) {
 }
 
 // Runs one experiment and prints its results. Returns the exit status.
-int run_one(const Experiment& experiment, const std::string& size, const std::string& programs) {
+int run_one(const Experiment& experiment, const std::string& size, const std::string& programs,
+            const std::string& device) {
   const Plan plan = experiment.plan(size);
-  const int status = run_plan(plan, programs);
+  const int status = run_plan(plan, programs, device);
   if (status != 0) return status;
   const Measured measured = read_measured(plan, folder_of(plan));
   print("\n%s: %s\n\n", plan.name.c_str(), plan.title.c_str());
@@ -69,12 +70,14 @@ int run_one(const Experiment& experiment, const std::string& size, const std::st
 
 int run(const std::vector<std::string>& words, const std::string& programs) {
   std::vector<std::string> names;
+  std::string device = "auto";
   bool quick = false, medium = false, full = false;
   Options options("reproduce run", "Runs experiments of the papers, and resumes them; what is done stays.");
   options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, a FILE.txt, or all");
   options.add("quick", &quick, "small models: minutes on two cores; the default");
   options.add("medium", &medium, "the papers' models where two cores can train them, with fewer steps: hours");
   options.add("full", &full, "the papers' sizes: minutes to weeks on a GPU");
+  declare_device(options, &device);
   options.parse(words);
   if (quick + medium + full > 1) throw UsageError("--quick, --medium and --full: expected one of them");
   const std::string size = full ? "full" : medium ? "medium" : "quick";
@@ -85,7 +88,7 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
     if (std::count(experiment.sizes.begin(), experiment.sizes.end(), size) == 0) continue;
     ++begun;
     try {
-      if (const int status = run_one(experiment, size, programs)) {
+      if (const int status = run_one(experiment, size, programs, device)) {
         print("interrupted in %s; the same command resumes it\n", experiment.name.c_str());
         return status;
       }

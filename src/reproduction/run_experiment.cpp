@@ -134,8 +134,12 @@ int run_child(const std::string& program, const std::vector<std::string>& words,
 
 class Running {
  public:
-  Running(const Plan& plan, const std::string& programs)
-      : plan_(plan), programs_(programs), folder_(folder_of(plan)), machine_(describe_device("auto", 0)) {
+  Running(const Plan& plan, const std::string& programs, const std::string& device)
+      : plan_(plan),
+        programs_(programs),
+        device_(device),
+        folder_(folder_of(plan)),
+        machine_(describe_device(device, 0)) {
     make_folder(folder_);
     lock_.emplace(folder_);
     remove_leftovers(folder_);
@@ -173,6 +177,7 @@ class Running {
     const std::string own = folder_ + "." + run.name, log = measured_.path(run.name, "");
     const std::string option = output_option(run);
     const bool resumed = option == "--name" && !checkpoints_in(own).empty();
+    if (has_device(run)) words.insert(words.end(), {"--device", device_});  // no part of the record
     if (is_there(own + "/" + CHECKPOINT)) words.push_back("--resume");
     if (!option.empty() && !resumed && is_there(own)) put_aside(own);  // without a checkpoint it cannot be resumed
     if (!resumed) {
@@ -207,14 +212,21 @@ class Running {
   }
 
   const Plan& plan_;
-  const std::string programs_, folder_, machine_;
+  const std::string programs_, device_, folder_, machine_;
   std::optional<FolderLock> lock_;  // locks the folder and so everything that the commands write
   Measured measured_;
 };
 
 }  // namespace
 
-int run_plan(const Plan& plan, const std::string& programs) { return Running(plan, programs).run(); }
+int run_plan(const Plan& plan, const std::string& programs, const std::string& device) {
+  return Running(plan, programs, device).run();
+}
+
+bool has_device(const PlannedRun& run) {
+  const std::set<std::string> without = {"counts", "lemma1", "neurons"};
+  return run.program != "inspect" || without.count(run.words[0]) == 0;
+}
 
 std::string folder_of(const Plan& plan) { return "runs/reproduce-" + plan.size + "-" + plan.name; }
 

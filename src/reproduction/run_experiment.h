@@ -11,9 +11,11 @@
 
 namespace petroglyph {
 
-// programs: the folder with the other programs. Finished runs are not repeated. Returns the exit status: 0, or
-// INTERRUPTED_STATUS. Throws Error if a command fails.
-int run_plan(const Plan& plan, const std::string& programs);
+// programs: the folder with the other programs; device: the --device of those that compute. Finished runs are not
+// repeated. Returns the exit status: 0, or INTERRUPTED_STATUS. Throws Error if a command fails.
+int run_plan(const Plan& plan, const std::string& programs, const std::string& device);
+
+bool has_device(const PlannedRun& run);  // whether its command has --device
 
 std::string folder_of(const Plan& plan);  // runs/reproduce-quick-copy-curves
 // "./train_copy --length 16 … --name reproduce-quick-copy-curves.train", as a user would type it.
