@@ -33,38 +33,23 @@
 #include "models/model.h"
 #include "models/parts.h"
 
-namespace petroglyph {
-
-namespace birn_image {
-
-enum class PreNorm { EXACT, APPROXIMATE, NONE };  // exp of norm(p_i + q_j), of norm(p_i) + norm(q_j), or of p_i + q_j
+namespace petroglyph::birn_image {
 
 struct Config {
-  int patches;     // N
-  int patch_size;  // P
-  int classes;
-  int width;   // D
-  int hidden;  // H
-  int layers;
-  int heads;  // consecutive groups of H/heads channels, each with an exact norm of its own
-  PreNorm pre_norm;
-  bool post_norm;
+  ConfigReader reader;
+  int patches = reader.size("patches", 1 << 20);        // N
+  int patch_size = reader.size("patch_size", 1 << 20);  // P
+  int classes = reader.size("classes");
+  int width = reader.size("width", 1 << 16);    // D
+  int hidden = reader.size("hidden", 1 << 16);  // H
+  int layers = reader.size("layers", 1 << 10);
+  int heads = reader.heads("hidden", hidden);  // groups of H/heads channels, each with an exact norm of its own
+  PreNorm pre_norm = read_pre_norm(reader);
+  bool post_norm = reader.boolean("post_reduction_norm");
 
-  explicit Config(const Json& json) {
-    ConfigReader reader("birn_image", json);
-    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
-    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
-    heads = static_cast<int>(reader.integer("heads", 1, hidden));
-    post_norm = reader.boolean("post_reduction_norm");
-    const std::string norm = reader.choice("pre_activation_norm", {"exact", "approximate", "none"});
-    pre_norm = norm == "exact" ? PreNorm::EXACT : norm == "none" ? PreNorm::NONE : PreNorm::APPROXIMATE;
-    if (!is_exact()) heads = 1;  // the other norms have no heads
-    if (hidden % heads != 0) reader.fail(text("heads %d does not divide hidden %d", heads, hidden));
-    patches = static_cast<int>(reader.integer("patches", 1, 1 << 20));
-    patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
-    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
+  explicit Config(const Json& json) : reader("birn_image", json) {
     reader.finish();
+    if (!is_exact()) heads = 1;  // the other norms have no heads
   }
   bool is_exact() const { return pre_norm == PreNorm::EXACT; }
   int positions() const { return patches + 1; }  // T
@@ -134,24 +119,6 @@ struct Gradients {
 };
 
 class BirnImage final : public Model {
- public:
-  BirnImage(const Json& json, Ops& ops);
-
-  int classes() const override { return config_.classes; }
-  int64_t logit_rows(const Input& input) const override { return input.batch; }
-  const real* forward(const Input& input) override;
-  void backward(const Input& input, const real* dlogits) override;
-  std::vector<real> attention_map(size_t block, int sample) override;
-  std::unique_ptr<Decoder> make_decoder(int, int) override {
-    throw Error("birn_image: a model of images cannot decode token by token");
-  }
-
- private:
-  void block_forward(const Block& w, Saved::Block& s, int B);
-  void relation_forward(Saved::Block& s, int B);
-  void block_backward(const Block& w, const Saved::Block& s, int B);
-  void relation_backward(const Saved::Block& s, int B);
-
   Config config_;
   Ops& ops_;
   PatchEmbedding patch_embedding_;
@@ -159,165 +126,161 @@ class BirnImage final : public Model {
   Linear head_;  // (classes,D)
   Saved saved_;  // the last forward()
   Gradients gradients_;
+
+ public:
+  int classes() const override { return config_.classes; }
+  int64_t logit_rows(const Input& input) const override { return input.batch; }
+  std::unique_ptr<Decoder> make_decoder(int, int) override {
+    throw Error("birn_image: a model of images cannot decode token by token");
+  }
+
+  // ---- Parameters ---------------------------------------------------------------------------------------------------
+
+  // Initial values as in causal_rn.cpp.
+  BirnImage(const Json& json, Ops& ops) : config_(json), ops_(ops) {
+    const Config& c = config_;
+    const int D = c.width, H = c.hidden;
+    const Init weight = Init::normal(WEIGHT_DEVIATION);
+    patch_embedding_ = PatchEmbedding(parameters, "birn_image", c.patches, c.patch_size, D);
+    for (int l = 0; l < c.layers; ++l) {
+      const std::string name = "blocks." + std::to_string(l) + ".";
+      Block& w = blocks_.emplace_back();
+      w.left = Linear(parameters, name + "left", D, H, weight);
+      w.right = Linear(parameters, name + "right", D, H, weight, true);
+      w.out = Linear(parameters, name + "out", H, D, Init::normal(output_deviation(c.layers)), true);
+    }
+    head_ = Linear(parameters, "head", D, c.classes, weight);
+    parameters.allocate(ops);
+  }
+
+  // ---- Forward ------------------------------------------------------------------------------------------------------
+
+  const real* forward(const Input& input) override {
+    const int B = input.batch, T = config_.positions(), D = config_.width;
+    saved_.resize(ops_, config_, B);
+
+    patch_embedding_.forward(ops_, saved_.x, input);
+    for (size_t l = 0; l < blocks_.size(); ++l) block_forward(blocks_[l], saved_.blocks[l], B);
+    take_last(ops_, saved_.last, saved_.x, B, T, D);                      // last = x_N            (B,D)
+    ops_.normalize(saved_.last, saved_.last_inv_std, saved_.last, B, D);  // last = norm(last)     (B,D)
+    head_.forward(ops_, saved_.logits, saved_.last, B);                   // logits = W_head last  (B,classes)
+    return saved_.logits;
+  }
+
+  void block_forward(const Block& w, Saved::Block& s, int B) {
+    const int D = config_.width, H = config_.hidden;
+    const int64_t N = static_cast<int64_t>(B) * config_.positions();
+
+    ops_.normalize(s.r, s.r_inv_std, saved_.x, N, D);                    // r = norm(x)              (N,D)
+    w.left.forward(ops_, s.p, s.r, N);                                   // p = W_left r             (N,H)
+    w.right.forward(ops_, s.q, s.r, N);                                  // q = W_right r + b_right  (N,H)
+    relation_forward(s, B);                                              // y = z                    (N,H)
+    if (config_.post_norm) ops_.normalize(s.y, s.y_inv_std, s.y, N, H);  // y = norm(z)              (N,H)
+    w.out.forward(ops_, saved_.x, s.y, N, Into::ADD);                    // x += W_out y + b_out     (N,D)
+  }
+
+  // z_j = 1/T Σ_i exp(μ(p_i + q_j))
+  void relation_forward(Saved::Block& s, int B) {
+    const int H = config_.hidden, heads = config_.heads;
+    const int64_t N = static_cast<int64_t>(B) * config_.positions();
+    if (config_.is_exact()) {
+      ops_.center(s.p, s.p, N * heads, H / heads);
+      ops_.center(s.q, s.q, N * heads, H / heads);
+      ops_.relation_inv_std(s.s, s.p, s.q, exact_shape(config_, B));
+      ops_.relation(s.y, s.s, nullptr, s.p, s.q, exact_shape(config_, B));
+      return;
+    }
+    if (config_.pre_norm == PreNorm::APPROXIMATE) {
+      ops_.normalize(s.p, s.p_inv_std, s.p, N, H);
+      ops_.normalize(s.q, s.q_inv_std, s.q, N, H);
+    }
+    ops_.linear_relation(s.y, s.shift, s.sums, nullptr, s.p, s.q, linear_shape(config_, B));
+  }
+
+  // ---- Backward -----------------------------------------------------------------------------------------------------
+
+  void backward(const Input& input, const real* dlogits) override {
+    const int B = input.batch, D = config_.width;
+    gradients_.resize(ops_, config_, B);
+    Gradients& g = gradients_;
+    Saved& s = saved_;
+
+    head_.backward(ops_, g.dlast, dlogits, s.last, B);                                     // logits = W_head last
+    ops_.normalize_backward(g.dlast, g.dlast, s.last, s.last_inv_std, B, D, Into::WRITE);  // last = norm(last)
+    put_last(ops_, g.dx, g.dlast, B, config_.positions(), D);                              // last = x_N
+    for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l], B);
+    patch_embedding_.backward(ops_, gradients_.dx, input);
+  }
+
+  // dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
+  // block adds its part.
+  void block_backward(const Block& w, const Saved::Block& s, int B) {
+    const int D = config_.width, H = config_.hidden;
+    const int64_t N = static_cast<int64_t>(B) * config_.positions();
+    Gradients& g = gradients_;
+
+    w.out.backward(ops_, g.dz, g.dx, s.y, N);  // x += W_out y + b_out
+    if (config_.post_norm) ops_.normalize_backward(g.dz, g.dz, s.y, s.y_inv_std, N, H, Into::WRITE);  // y = norm(z)
+    relation_backward(s, B);                                                                          // y = z
+    w.left.backward(ops_, g.dr, g.dp, s.r, N);                                                        // p = W_left r
+    w.right.backward(ops_, g.dr, g.dq, s.r, N, Into::ADD);                   // q = W_right r + b_right
+    ops_.normalize_backward(g.dx, g.dr, s.r, s.r_inv_std, N, D, Into::ADD);  // r = norm(x)
+  }
+
+  // dp and dq from dz
+  void relation_backward(const Saved::Block& s, int B) {
+    const int H = config_.hidden;
+    const int64_t N = static_cast<int64_t>(B) * config_.positions();
+    Gradients& g = gradients_;
+    if (config_.is_exact()) {  // centering is its own transpose, and dp and dq come out centered
+      ops_.relation_backward(g.dp, g.dq, g.w, g.dz, s.s, nullptr, s.p, s.q, exact_shape(config_, B));
+      return;
+    }
+    ops_.linear_relation_backward(g.dp, g.dq, g.later, g.dz, s.shift, s.sums, s.p, s.q, linear_shape(config_, B));
+    if (config_.pre_norm == PreNorm::APPROXIMATE) {
+      ops_.normalize_backward(g.dp, g.dp, s.p, s.p_inv_std, N, H, Into::WRITE);
+      ops_.normalize_backward(g.dq, g.dq, s.q, s.q_inv_std, N, H, Into::WRITE);
+    }
+  }
+
+  // ---- Maps ---------------------------------------------------------------------------------------------------------
+
+  // A row for each j. p and q are here as exp reads them: normalized ("approximate") or centered ("exact"). No exponent
+  // is above 0: the largest channel of each pair, top_i, is subtracted and comes back as exp(top_i − highest); highest,
+  // the same for all i, cancels in the division by their sum. The order of sums is plain: a map reaches no weight.
+  std::vector<real> attention_map(size_t block, int sample) override {
+    const int T = config_.positions(), H = config_.hidden, width = H / config_.heads;
+    const Saved::Block& s = saved_.blocks.at(block);
+    const std::vector<real> all_p = s.p.download(), all_q = s.q.download();
+    const real* const p = &all_p[static_cast<size_t>(sample) * T * H];
+    const real* const q = &all_q[static_cast<size_t>(sample) * T * H];
+    std::vector<real> map(static_cast<size_t>(T) * T), h(H), top(T);
+    for (int j = 0; j < T; ++j) {
+      real* const strength = &map[static_cast<size_t>(j) * T];
+      for (int i = 0; i < T; ++i) {
+        for (int c = 0; c < H; ++c) h[c] = p[i * H + c] + q[j * H + c];
+        for (int first = 0; config_.is_exact() && first < H; first += width) {  // the norm of a head
+          real square = 0;
+          for (int c = first; c < first + width; ++c) square += h[c] * h[c];
+          const real inv_std = square > 0 ? 1 / numerics::sqrt(square / static_cast<real>(width)) : 0;
+          for (int c = first; c < first + width; ++c) h[c] *= inv_std;
+        }
+        top[i] = *std::max_element(h.begin(), h.end());
+        real square = 0;
+        for (const real x : h) square += numerics::exp(2 * (x - top[i]));
+        strength[i] = numerics::sqrt(square);
+      }
+      const real highest = *std::max_element(top.begin(), top.end());
+      real total = 0;
+      for (int i = 0; i < T; ++i) total += strength[i] *= numerics::exp(top[i] - highest);
+      for (int i = 0; i < T; ++i) strength[i] /= total;
+    }
+    return map;
+  }
 };
 
-// ---- Parameters -----------------------------------------------------------------------------------------------------
+}  // namespace petroglyph::birn_image
 
-// Initial values as in causal_rn.cpp.
-BirnImage::BirnImage(const Json& json, Ops& ops) : config_(json), ops_(ops) {
-  const Config& c = config_;
-  const int D = c.width, H = c.hidden;
-  const Init weight = Init::normal(WEIGHT_DEVIATION);
-  patch_embedding_ = PatchEmbedding(parameters, "birn_image", c.patches, c.patch_size, D);
-  for (int l = 0; l < c.layers; ++l) {
-    const std::string name = "blocks." + std::to_string(l) + ".";
-    Block w;
-    w.left = Linear(parameters, name + "left", D, H, weight);
-    w.right = Linear(parameters, name + "right", D, H, weight, true);
-    w.out = Linear(parameters, name + "out", H, D, Init::normal(output_deviation(c.layers)), true);
-    blocks_.push_back(w);
-  }
-  head_ = Linear(parameters, "head", D, c.classes, weight);
-  parameters.allocate(ops);
-}
-
-// ---- Forward --------------------------------------------------------------------------------------------------------
-
-const real* BirnImage::forward(const Input& input) {
-  const int B = input.batch, T = config_.positions(), D = config_.width;
-  saved_.resize(ops_, config_, B);
-  real *const x = saved_.x.data(), *const last = saved_.last.data(), *const logits = saved_.logits.data();
-
-  patch_embedding_.forward(ops_, x, input);
-  for (size_t l = 0; l < blocks_.size(); ++l) block_forward(blocks_[l], saved_.blocks[l], B);
-  take_last(ops_, saved_.last, x, B, T, D);                      // last = x_N            (B,D)
-  ops_.normalize(last, saved_.last_inv_std.data(), last, B, D);  // last = norm(last)     (B,D)
-  head_.forward(ops_, logits, last, B);                          // logits = W_head last  (B,classes)
-  return logits;
-}
-
-void BirnImage::block_forward(const Block& w, Saved::Block& s, int B) {
-  const int D = config_.width, H = config_.hidden;
-  const int64_t N = static_cast<int64_t>(B) * config_.positions();
-  real *const x = saved_.x.data(), *const r = s.r.data(), *const y = s.y.data();
-  real *const p = s.p.data(), *const q = s.q.data();
-
-  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                         // r = norm(x)              (N,D)
-  w.left.forward(ops_, p, r, N);                                          // p = W_left r             (N,H)
-  w.right.forward(ops_, q, r, N);                                         // q = W_right r + b_right  (N,H)
-  relation_forward(s, B);                                                 // y = z                    (N,H)
-  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);  // y = norm(z)              (N,H)
-  w.out.forward(ops_, x, y, N, Into::ADD);                                // x += W_out y + b_out     (N,D)
-}
-
-// z_j = 1/T Σ_i exp(μ(p_i + q_j))
-void BirnImage::relation_forward(Saved::Block& s, int B) {
-  const int H = config_.hidden, heads = config_.heads;
-  const int64_t N = static_cast<int64_t>(B) * config_.positions();
-  real *const p = s.p.data(), *const q = s.q.data(), *const z = s.y.data();
-  if (config_.is_exact()) {
-    ops_.center(p, p, N * heads, H / heads);
-    ops_.center(q, q, N * heads, H / heads);
-    ops_.relation_inv_std(s.s.data(), p, q, exact_shape(config_, B));
-    ops_.relation(z, s.s.data(), nullptr, p, q, exact_shape(config_, B));
-    return;
-  }
-  if (config_.pre_norm == PreNorm::APPROXIMATE) {
-    ops_.normalize(p, s.p_inv_std.data(), p, N, H);
-    ops_.normalize(q, s.q_inv_std.data(), q, N, H);
-  }
-  ops_.linear_relation(z, s.shift.data(), s.sums.data(), nullptr, p, q, linear_shape(config_, B));
-}
-
-// ---- Backward -------------------------------------------------------------------------------------------------------
-
-void BirnImage::backward(const Input& input, const real* dlogits) {
-  const int B = input.batch, D = config_.width;
-  gradients_.resize(ops_, config_, B);
-  real *const dlast = gradients_.dlast.data(), *const last = saved_.last.data();
-
-  head_.backward(ops_, dlast, dlogits, last, B);                                               // logits = W_head last
-  ops_.normalize_backward(dlast, dlast, last, saved_.last_inv_std.data(), B, D, Into::WRITE);  // last = norm(last)
-  put_last(ops_, gradients_.dx, dlast, B, config_.positions(), D);                             // last = x_N
-  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l], B);
-  patch_embedding_.backward(ops_, gradients_.dx.data(), input);
-}
-
-// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
-// block adds its part.
-void BirnImage::block_backward(const Block& w, const Saved::Block& s, int B) {
-  const int D = config_.width, H = config_.hidden;
-  const int64_t N = static_cast<int64_t>(B) * config_.positions();
-  Gradients& g = gradients_;
-  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dz = g.dz.data();
-  const real *const r = s.r.data(), *const y = s.y.data(), *const dp = g.dp.data(), *const dq = g.dq.data();
-
-  w.out.backward(ops_, dz, dx, y, N);  // x += W_out y + b_out
-  if (config_.post_norm) ops_.normalize_backward(dz, dz, y, s.y_inv_std.data(), N, H, Into::WRITE);  // y = norm(z)
-  relation_backward(s, B);                                                                           // y = z
-  w.left.backward(ops_, dr, dp, r, N);                                                               // p = W_left r
-  w.right.backward(ops_, dr, dq, r, N, Into::ADD);                          // q = W_right r + b_right
-  ops_.normalize_backward(dx, dr, r, s.r_inv_std.data(), N, D, Into::ADD);  // r = norm(x)
-}
-
-// dp and dq from dz
-void BirnImage::relation_backward(const Saved::Block& s, int B) {
-  const int H = config_.hidden;
-  const int64_t N = static_cast<int64_t>(B) * config_.positions();
-  Gradients& g = gradients_;
-  real *const dp = g.dp.data(), *const dq = g.dq.data(), *const dz = g.dz.data();
-  const real *const p = s.p.data(), *const q = s.q.data();
-  if (config_.is_exact()) {  // centering is its own transpose, and dp and dq come out centered
-    ops_.relation_backward(dp, dq, g.w.data(), dz, s.s.data(), nullptr, p, q, exact_shape(config_, B));
-    return;
-  }
-  ops_.linear_relation_backward(dp, dq, g.later.data(), dz, s.shift.data(), s.sums.data(), p, q,
-                                linear_shape(config_, B));
-  if (config_.pre_norm == PreNorm::APPROXIMATE) {
-    ops_.normalize_backward(dp, dp, p, s.p_inv_std.data(), N, H, Into::WRITE);
-    ops_.normalize_backward(dq, dq, q, s.q_inv_std.data(), N, H, Into::WRITE);
-  }
-}
-
-// ---- Maps -----------------------------------------------------------------------------------------------------------
-
-// A row for each j. p and q are here as exp reads them: normalized ("approximate") or centered ("exact"). No exponent
-// is above 0: the largest channel of each pair, top_i, is subtracted and comes back as exp(top_i − highest); highest,
-// the same for all i, cancels in the division by their sum. The order of sums is plain: a map reaches no weight.
-std::vector<real> BirnImage::attention_map(size_t block, int sample) {
-  const int T = config_.positions(), H = config_.hidden, width = H / config_.heads;
-  const Saved::Block& s = saved_.blocks.at(block);
-  const std::vector<real> all_p = s.p.download(), all_q = s.q.download();
-  const real *const p = &all_p[static_cast<size_t>(sample) * T * H], *const q =
-                                                                         &all_q[static_cast<size_t>(sample) * T * H];
-  std::vector<real> map(static_cast<size_t>(T) * T), h(H), top(T);
-  for (int j = 0; j < T; ++j) {
-    real* const strength = &map[static_cast<size_t>(j) * T];
-    for (int i = 0; i < T; ++i) {
-      for (int c = 0; c < H; ++c) h[c] = p[i * H + c] + q[j * H + c];
-      for (int first = 0; config_.is_exact() && first < H; first += width) {  // the norm of a head
-        real square = 0;
-        for (int c = first; c < first + width; ++c) square += h[c] * h[c];
-        const real inv_std = square > 0 ? 1 / numerics::sqrt(square / static_cast<real>(width)) : 0;
-        for (int c = first; c < first + width; ++c) h[c] *= inv_std;
-      }
-      top[i] = *std::max_element(h.begin(), h.end());
-      real square = 0;
-      for (const real x : h) square += numerics::exp(2 * (x - top[i]));
-      strength[i] = numerics::sqrt(square);
-    }
-    const real highest = *std::max_element(top.begin(), top.end());
-    real total = 0;
-    for (int i = 0; i < T; ++i) total += strength[i] *= numerics::exp(top[i] - highest);
-    for (int i = 0; i < T; ++i) strength[i] /= total;
-  }
-  return map;
-}
-
-}  // namespace birn_image
-
-std::unique_ptr<Model> make_birn_image(const Json& config, Ops& ops) {
+std::unique_ptr<petroglyph::Model> petroglyph::make_birn_image(const Json& config, Ops& ops) {
   return std::make_unique<birn_image::BirnImage>(config, ops);
 }
-
-}  // namespace petroglyph

@@ -61,40 +61,24 @@
 #include "models/model.h"
 #include "models/parts.h"
 
-namespace petroglyph {
-
-namespace causal_rn {
-
-enum class PreNorm { EXACT, APPROXIMATE, NONE };  // ψ of norm(p_i + q_j), of norm(p_i) + norm(q_j), or of p_i + q_j
+namespace petroglyph::causal_rn {
 
 struct Config {
-  int vocab;    // V
-  int context;  // the longest sequence
-  int width;    // D, the paper's d_e
-  int hidden;   // H, the paper's d_h
-  int layers;
-  int heads;  // consecutive groups of H/heads channels, each with an exact norm of its own
-  bool causal;
-  PreNorm pre_norm;
-  bool post_norm;
-  Activation activation;  // ψ
+  ConfigReader reader;
+  int vocab = reader.size("vocab");             // V
+  int context = reader.size("context");         // the longest sequence
+  int width = reader.size("width", 1 << 16);    // D, the paper's d_e
+  int hidden = reader.size("hidden", 1 << 16);  // H, the paper's d_h
+  int layers = reader.size("layers", 1 << 10);
+  int heads = reader.heads("hidden", hidden);  // groups of H/heads channels, each with an exact norm of its own
+  bool causal = reader.boolean("causal");
+  PreNorm pre_norm = read_pre_norm(reader);
+  bool post_norm = reader.boolean("post_reduction_norm");
+  Activation activation = read_activation(reader);  // ψ
 
-  explicit Config(const Json& json) {
-    ConfigReader reader("causal_rn", json);
-    causal = reader.boolean("causal");
-    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
-    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
-    heads = static_cast<int>(reader.integer("heads", 1, hidden));
-    post_norm = reader.boolean("post_reduction_norm");
-    const std::string norm = reader.choice("pre_activation_norm", {"exact", "approximate", "none"});
-    pre_norm = norm == "exact" ? PreNorm::EXACT : norm == "none" ? PreNorm::NONE : PreNorm::APPROXIMATE;
-    if (!is_exact()) heads = 1;  // the other norms have no heads
-    if (hidden % heads != 0) reader.fail(text("heads %d does not divide hidden %d", heads, hidden));
-    activation = read_activation(reader);
-    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    context = static_cast<int>(reader.integer("context", 1, 1 << 24));
+  explicit Config(const Json& json) : reader("causal_rn", json) {
     reader.finish();
+    if (!is_exact()) heads = 1;  // the other norms have no heads
   }
   bool is_exact() const { return pre_norm == PreNorm::EXACT; }
   // Where exp(p + q) may overflow and norm(z) allows any scale of z: see "Staying finite".
@@ -124,7 +108,7 @@ struct Saved {
 
   void resize(Ops& ops, const Config& c, const Pass& pass) {
     const int64_t N = pass.rows();
-    blocks.resize(pass.mode == Mode::TRAINING ? static_cast<size_t>(c.layers) : 1);
+    blocks.resize(pass.is_training() ? static_cast<size_t>(c.layers) : 1);
     for (Block& b : blocks) {
       b.r.resize(ops, {N, c.width});
       for (Tensor* t : {&b.p, &b.q, &b.y}) t->resize(ops, {N, c.hidden});
@@ -157,29 +141,6 @@ struct Gradients {
 };
 
 class CausalRn final : public Model {
- public:
-  CausalRn(const Json& json, Ops& ops);
-
-  int classes() const override { return config_.vocab; }
-  int longest() const override { return config_.context; }
-  const real* forward(const Input& input) override;
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
-
-  // The tokens of a pass through the model; caches: in decoding, of each block. The logits (N,V), or null without
-  // need_logits.
-  const real* run(const Input& input, Saved& saved, std::vector<KvCache>* caches, const Pass& pass);
-
- private:
-  void block_forward(const Block& w, Saved::Block& s, real* x, KvCache* cache, const Pass& pass);
-  void relation_forward(Saved::Block& s, KvCache* cache, const Pass& pass);
-  void block_backward(const Block& w, const Saved::Block& s);
-  const real* append(KvCache& cache, const real* p, const Pass& pass);
-  RelationShape shape(const Pass& pass) const {
-    const Config& c = config_;
-    return {pass.batch, pass.count, pass.first + pass.count, pass.capacity, c.hidden, c.heads, c.causal, c.activation};
-  }
-
   Config config_;
   Ops& ops_;
   Parameter *token_embedding_, *position_embedding_;  // (V,D), (context,D)
@@ -188,145 +149,147 @@ class CausalRn final : public Model {
   Pass pass_{};  // the last forward()
   Saved saved_;  // its activations
   Gradients gradients_;
+
+ public:
+  int classes() const override { return config_.vocab; }
+  int longest() const override { return config_.context; }
+
+  RelationShape shape(const Pass& pass) const {
+    const Config& c = config_;
+    return {pass.batch, pass.count, pass.first + pass.count, pass.capacity, c.hidden, c.heads, c.causal, c.activation};
+  }
+
+  // ---- Parameters ---------------------------------------------------------------------------------------------------
+
+  // The papers' code: PyTorch's default N(0, 1) for embeddings, N(0, 0.02²) for the rest, divided by √layers where a
+  // matrix leads back into the residual stream.
+  CausalRn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
+    const int V = config_.vocab, D = config_.width, H = config_.hidden;
+    const Init weight = Init::normal(WEIGHT_DEVIATION);
+    token_embedding_ = &parameters.add("token_embedding.weight", {V, D}, Init::normal(1));
+    position_embedding_ = &parameters.add("position_embedding.weight", {config_.context, D}, Init::normal(1));
+    for (int l = 0; l < config_.layers; ++l) {
+      const std::string name = "blocks." + std::to_string(l) + ".";
+      Block& w = blocks_.emplace_back();
+      w.left = Linear(parameters, name + "left", D, H, weight);
+      w.right = Linear(parameters, name + "right", D, H, weight, true);
+      w.out = Linear(parameters, name + "out", H, D, Init::normal(output_deviation(config_.layers)), true);
+    }
+    head_ = Linear(parameters, "head", D, V, weight);
+    parameters.allocate(ops);
+  }
+
+  // ---- Forward ------------------------------------------------------------------------------------------------------
+
+  const real* forward(const Input& input) override {
+    check_length("causal_rn", input.length, config_.context);
+    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+    return run(input, saved_, nullptr, pass_);
+  }
+
+  // The tokens of a pass through the model; caches: in decoding, of each block. The logits (N,V), or null without
+  // need_logits.
+  const real* run(const Input& input, Saved& saved, std::vector<KvCache>* caches, const Pass& pass) {
+    const int D = config_.width;
+    const int64_t N = pass.rows();
+    saved.resize(ops_, config_, pass);
+
+    ops_.embedding(saved.x, token_embedding_->value, position_embedding_->value, input.tokens_for("causal_rn"),
+                   pass.first, pass.batch, pass.count, D);
+    for (size_t l = 0; l < blocks_.size(); ++l)
+      block_forward(blocks_[l], saved.blocks[pass.is_training() ? l : 0], saved.x,
+                    pass.is_training() ? nullptr : &(*caches)[l], pass);
+    if (!pass.need_logits) return nullptr;
+    ops_.normalize(saved.y, saved.y_inv_std, saved.x, N, D);  // y = norm(x)        (N,D)
+    head_.forward(ops_, saved.logits, saved.y, N);            // logits = W_head y  (N,V)
+    return saved.logits;
+  }
+
+  void block_forward(const Block& w, Saved::Block& s, real* x, KvCache* cache, const Pass& pass) {
+    const int D = config_.width, H = config_.hidden;
+    const int64_t N = pass.rows();
+
+    ops_.normalize(s.r, s.r_inv_std, x, N, D);                           // r = norm(x)              (N,D)
+    w.left.forward(ops_, s.p, s.r, N);                                   // p = W_left r             (N,H)
+    w.right.forward(ops_, s.q, s.r, N);                                  // q = W_right r + b_right  (N,H)
+    relation_forward(s, cache, pass);                                    // y = z                    (N,H)
+    if (config_.post_norm) ops_.normalize(s.y, s.y_inv_std, s.y, N, H);  // y = norm(z)              (N,H)
+    w.out.forward(ops_, x, s.y, N, Into::ADD);                           // x += W_out y + b_out     (N,D)
+  }
+
+  // z_j = 1/j Σ_{i≤j} ψ(norm(p_i + q_j)). In decoding j counts the new positions, i the earlier ones, too.
+  void relation_forward(Saved::Block& s, KvCache* cache, const Pass& pass) {
+    const int H = config_.hidden, heads = config_.heads;
+    const int64_t N = pass.rows();
+    if (config_.is_exact()) {  // the formulas of s_ij require p and q without their mean over a head's channels
+      ops_.center(s.p, s.p, N * heads, H / heads);
+      ops_.center(s.q, s.q, N * heads, H / heads);
+    }
+    if (config_.pre_norm == PreNorm::APPROXIMATE) {
+      ops_.normalize(s.p, s.p_inv_std, s.p, N, H);
+      ops_.normalize(s.q, s.q_inv_std, s.q, N, H);
+    }
+    const real* const all_p = cache ? append(*cache, s.p, pass) : s.p;  // (B,capacity,H)
+    if (config_.is_exact()) ops_.relation_inv_std(s.s, all_p, s.q, shape(pass));
+    if (config_.is_shifted()) ops_.relation_shift(s.shift, all_p, s.q, shape(pass));
+    ops_.relation(s.y, s.s, s.shift, all_p, s.q, shape(pass));
+  }
+
+  // ---- Backward -----------------------------------------------------------------------------------------------------
+
+  void backward(const Input& input, const real* dlogits) override {
+    const int V = config_.vocab, D = config_.width;
+    const int64_t N = pass_.rows();
+    gradients_.resize(ops_, config_, pass_);
+    real* const dx = gradients_.dx;
+
+    head_.backward(ops_, dx, dlogits, saved_.y, N);                                  // logits = W_head y
+    ops_.normalize_backward(dx, dx, saved_.y, saved_.y_inv_std, N, D, Into::WRITE);  // y = norm(x)
+    for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
+    ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx, input.tokens, input.batch,
+                            input.length, D, V);
+  }
+
+  // dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
+  // block adds its part.
+  void block_backward(const Block& w, const Saved::Block& s) {
+    const int D = config_.width, H = config_.hidden;
+    const int64_t N = pass_.rows();
+    Gradients& g = gradients_;
+
+    w.out.backward(ops_, g.dz, g.dx, s.y, N);  // x += W_out y + b_out
+    if (config_.post_norm) ops_.normalize_backward(g.dz, g.dz, s.y, s.y_inv_std, N, H, Into::WRITE);  // y = norm(z)
+    ops_.relation_backward(g.dp, g.dq, g.w, g.dz, s.s, s.shift, s.p, s.q, shape(pass_));              // z
+    if (config_.pre_norm == PreNorm::APPROXIMATE) {
+      ops_.normalize_backward(g.dp, g.dp, s.p, s.p_inv_std, N, H, Into::WRITE);
+      ops_.normalize_backward(g.dq, g.dq, s.q, s.q_inv_std, N, H, Into::WRITE);
+    }
+    w.left.backward(ops_, g.dr, g.dp, s.r, N);                               // p = W_left r
+    w.right.backward(ops_, g.dr, g.dq, s.r, N, Into::ADD);                   // q = W_right r + b_right
+    ops_.normalize_backward(g.dx, g.dr, s.r, s.r_inv_std, N, D, Into::ADD);  // r = norm(x)
+  }
+
+  // ---- Decoding -----------------------------------------------------------------------------------------------------
+
+  // Stores the newest p behind the earlier ones. Returns those of all positions so far.
+  const real* append(KvCache& cache, const real* p, const Pass& pass) {
+    const size_t row = static_cast<size_t>(config_.hidden) * sizeof(real);
+    ops_.copy(cache.p.data() + static_cast<int64_t>(pass.first) * config_.hidden, row * pass.capacity, p,
+              row * pass.count, row * pass.count, static_cast<size_t>(pass.batch));
+    return cache.p.data();
+  }
+
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    if (!config_.causal) throw Error("causal_rn: a bidirectional model cannot decode token by token");
+    check_length("causal_rn", capacity, config_.context);
+    std::vector<KvCache> caches(blocks_.size());
+    for (KvCache& cache : caches) cache.p.resize(ops_, {batch, capacity, config_.hidden});
+    return make_model_decoder<Saved>("causal_rn", *this, std::move(caches), batch, capacity);
+  }
 };
 
-// ---- Parameters -----------------------------------------------------------------------------------------------------
+}  // namespace petroglyph::causal_rn
 
-// The papers' code: PyTorch's default N(0, 1) for embeddings, N(0, 0.02²) for the rest, divided by √layers where a
-// matrix leads back into the residual stream.
-CausalRn::CausalRn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
-  const int V = config_.vocab, D = config_.width, H = config_.hidden;
-  const Init weight = Init::normal(WEIGHT_DEVIATION);
-  token_embedding_ = &parameters.add("token_embedding.weight", {V, D}, Init::normal(1));
-  position_embedding_ = &parameters.add("position_embedding.weight", {config_.context, D}, Init::normal(1));
-  for (int l = 0; l < config_.layers; ++l) {
-    const std::string name = "blocks." + std::to_string(l) + ".";
-    Block w;
-    w.left = Linear(parameters, name + "left", D, H, weight);
-    w.right = Linear(parameters, name + "right", D, H, weight, true);
-    w.out = Linear(parameters, name + "out", H, D, Init::normal(output_deviation(config_.layers)), true);
-    blocks_.push_back(w);
-  }
-  head_ = Linear(parameters, "head", D, V, weight);
-  parameters.allocate(ops);
-}
-
-// ---- Forward --------------------------------------------------------------------------------------------------------
-
-const real* CausalRn::forward(const Input& input) {
-  check_length("causal_rn", input.length, config_.context);
-  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
-  return run(input, saved_, nullptr, pass_);
-}
-
-const real* CausalRn::run(const Input& input, Saved& saved, std::vector<KvCache>* caches, const Pass& pass) {
-  const bool training = pass.mode == Mode::TRAINING;
-  const int D = config_.width;
-  const int64_t N = pass.rows();
-  const int32_t* const tokens = input.tokens_for("causal_rn");
-  saved.resize(ops_, config_, pass);
-  real *const x = saved.x.data(), *const y = saved.y.data(), *const logits = saved.logits.data();
-
-  ops_.embedding(x, token_embedding_->value, position_embedding_->value, tokens, pass.first, pass.batch, pass.count, D);
-  for (size_t l = 0; l < blocks_.size(); ++l)
-    block_forward(blocks_[l], saved.blocks[training ? l : 0], x, training ? nullptr : &(*caches)[l], pass);
-  if (!pass.need_logits) return nullptr;
-  ops_.normalize(y, saved.y_inv_std.data(), x, N, D);  // y = norm(x)        (N,D)
-  head_.forward(ops_, logits, y, N);                   // logits = W_head y  (N,V)
-  return logits;
-}
-
-void CausalRn::block_forward(const Block& w, Saved::Block& s, real* x, KvCache* cache, const Pass& pass) {
-  const int D = config_.width, H = config_.hidden;
-  const int64_t N = pass.rows();
-  real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
-
-  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                         // r = norm(x)              (N,D)
-  w.left.forward(ops_, p, r, N);                                          // p = W_left r             (N,H)
-  w.right.forward(ops_, q, r, N);                                         // q = W_right r + b_right  (N,H)
-  relation_forward(s, cache, pass);                                       // y = z                    (N,H)
-  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);  // y = norm(z)              (N,H)
-  w.out.forward(ops_, x, y, N, Into::ADD);                                // x += W_out y + b_out     (N,D)
-}
-
-// z_j = 1/j Σ_{i≤j} ψ(norm(p_i + q_j)). In decoding j counts the new positions, i the earlier ones, too.
-void CausalRn::relation_forward(Saved::Block& s, KvCache* cache, const Pass& pass) {
-  const int H = config_.hidden, heads = config_.heads;
-  const int64_t N = pass.rows();
-  real *const p = s.p.data(), *const q = s.q.data(), *const z = s.y.data();
-  if (config_.is_exact()) {  // the formulas of s_ij require p and q without their mean over a head's channels
-    ops_.center(p, p, N * heads, H / heads);
-    ops_.center(q, q, N * heads, H / heads);
-  }
-  if (config_.pre_norm == PreNorm::APPROXIMATE) {
-    ops_.normalize(p, s.p_inv_std.data(), p, N, H);
-    ops_.normalize(q, s.q_inv_std.data(), q, N, H);
-  }
-  const real* const all_p = cache ? append(*cache, p, pass) : p;  // (B,capacity,H)
-  if (config_.is_exact()) ops_.relation_inv_std(s.s.data(), all_p, q, shape(pass));
-  if (config_.is_shifted()) ops_.relation_shift(s.shift.data(), all_p, q, shape(pass));
-  ops_.relation(z, s.s.data(), s.shift.data(), all_p, q, shape(pass));
-}
-
-// ---- Backward -------------------------------------------------------------------------------------------------------
-
-void CausalRn::backward(const Input& input, const real* dlogits) {
-  const int V = config_.vocab, D = config_.width;
-  const int64_t N = pass_.rows();
-  gradients_.resize(ops_, config_, pass_);
-  real *const dx = gradients_.dx.data(), *const y = saved_.y.data();
-
-  head_.backward(ops_, dx, dlogits, y, N);                                         // logits = W_head y
-  ops_.normalize_backward(dx, dx, y, saved_.y_inv_std.data(), N, D, Into::WRITE);  // y = norm(x)
-  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
-  ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx, input.tokens, input.batch,
-                          input.length, D, V);
-}
-
-// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
-// block adds its part.
-void CausalRn::block_backward(const Block& w, const Saved::Block& s) {
-  const int D = config_.width, H = config_.hidden;
-  const int64_t N = pass_.rows();
-  Gradients& g = gradients_;
-  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dz = g.dz.data();
-  real *const dp = g.dp.data(), *const dq = g.dq.data();
-  const real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
-
-  w.out.backward(ops_, dz, dx, y, N);  // x += W_out y + b_out
-  if (config_.post_norm) ops_.normalize_backward(dz, dz, y, s.y_inv_std.data(), N, H, Into::WRITE);  // y = norm(z)
-  ops_.relation_backward(dp, dq, g.w.data(), dz, s.s.data(), s.shift.data(), p, q, shape(pass_));    // z
-  if (config_.pre_norm == PreNorm::APPROXIMATE) {
-    ops_.normalize_backward(dp, dp, p, s.p_inv_std.data(), N, H, Into::WRITE);
-    ops_.normalize_backward(dq, dq, q, s.q_inv_std.data(), N, H, Into::WRITE);
-  }
-  w.left.backward(ops_, dr, dp, r, N);                                      // p = W_left r
-  w.right.backward(ops_, dr, dq, r, N, Into::ADD);                          // q = W_right r + b_right
-  ops_.normalize_backward(dx, dr, r, s.r_inv_std.data(), N, D, Into::ADD);  // r = norm(x)
-}
-
-// ---- Decoding -------------------------------------------------------------------------------------------------------
-
-// Stores the newest p behind the earlier ones. Returns those of all positions so far.
-const real* CausalRn::append(KvCache& cache, const real* p, const Pass& pass) {
-  const size_t row = static_cast<size_t>(config_.hidden) * sizeof(real);
-  ops_.copy(cache.p.data() + static_cast<int64_t>(pass.first) * config_.hidden, row * pass.capacity, p,
-            row * pass.count, row * pass.count, static_cast<size_t>(pass.batch));
-  return cache.p.data();
-}
-
-std::unique_ptr<Decoder> CausalRn::make_decoder(int batch, int capacity) {
-  if (!config_.causal) throw Error("causal_rn: a bidirectional model cannot decode token by token");
-  check_length("causal_rn", capacity, config_.context);
-  std::vector<KvCache> caches(blocks_.size());
-  for (KvCache& cache : caches) cache.p.resize(ops_, {batch, capacity, config_.hidden});
-  return make_model_decoder<Saved>("causal_rn", *this, std::move(caches), batch, capacity);
-}
-
-}  // namespace causal_rn
-
-std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops) {
+std::unique_ptr<petroglyph::Model> petroglyph::make_causal_rn(const Json& config, Ops& ops) {
   return std::make_unique<causal_rn::CausalRn>(config, ops);
 }
-
-}  // namespace petroglyph

@@ -41,6 +41,12 @@ int64_t ConfigReader::integer(const std::string& key, int64_t low, int64_t high,
   return value ? checked_integer(key, *value, low, high) : *otherwise;
 }
 
+int ConfigReader::heads(const std::string& name, int of, int most) {
+  const int heads = size("heads", most);
+  if (of % heads != 0) fail(text("heads %d does not divide %s %d", heads, name.c_str(), of));
+  return heads;
+}
+
 double ConfigReader::number(const std::string& key, double low, double high, std::optional<double> otherwise) {
   const Json* value = ask(key, !otherwise);
   if (!value) return *otherwise;

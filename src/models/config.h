@@ -18,6 +18,10 @@ class ConfigReader {
   ConfigReader(std::string owner, Json object);
 
   int64_t integer(const std::string& key, int64_t low, int64_t high, std::optional<int64_t> otherwise = {});
+  // From 1 to `most`.
+  int size(const std::string& key, int most = 1 << 24) { return static_cast<int>(integer(key, 1, most)); }
+  // The key "heads", which divides `of`, the value of the key `name`.
+  int heads(const std::string& name, int of, int most = 1 << 16);
   double number(const std::string& key, double low, double high, std::optional<double> otherwise = {});
   bool boolean(const std::string& key, std::optional<bool> otherwise = {});
   std::string string(const std::string& key, std::optional<std::string> otherwise = {});

@@ -43,35 +43,29 @@
 #include "models/parts.h"
 #include "ops/dct_plan.h"
 
-namespace petroglyph {
-
-namespace dct_mlp {
+namespace petroglyph::dct_mlp {
 
 struct Config {
-  int vocab, width, hidden, layers, heads;
-  std::vector<int64_t> frequencies, windows;  // k and t of each head
+  ConfigReader reader;
+  int vocab = reader.size("vocab");             // V
+  int context = reader.size("context");         // not used: the model reads sequences of any length
+  int width = reader.size("width", 1 << 16);    // D
+  int hidden = reader.size("hidden", 1 << 20);  // H
+  int layers = reader.size("layers", 1 << 10);
+  int heads = reader.heads("width", width, (1 << 16) - 1);                        // a GPU's grid has no more along y
+  std::vector<int64_t> frequencies = reader.integers("frequencies", 1, 1 << 10);  // k of each head
+  std::vector<int64_t> windows = reader.integers("windows", 1, 1 << 24);          // t of each head
 
-  explicit Config(const Json& json) {
-    ConfigReader reader("dct_mlp", json);
-    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    // Required, as in other language models, but not used: this one reads sequences of any length.
-    reader.integer("context", 1, 1 << 24);
-    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
-    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
-    heads = static_cast<int>(reader.integer("heads", 1, (1 << 16) - 1));  // a GPU's grid has no more along y
-    frequencies = reader.integers("frequencies", 1, 1 << 10);
-    windows = reader.integers("windows", 1, 1 << 24);
+  explicit Config(const Json& json) : reader("dct_mlp", json) {
     reader.finish();
-    if (width % heads != 0) reader.fail(petroglyph::text("heads %d does not divide width %d", heads, width));
     for (const auto* list : {&frequencies, &windows})
       if (list->size() != static_cast<size_t>(heads))
-        reader.fail(petroglyph::text("%s has %zu numbers, expected one for each of the %d heads",
-                                     list == &windows ? "windows" : "frequencies", list->size(), heads));
+        reader.fail(text("%s has %zu numbers, expected one for each of the %d heads",
+                         list == &windows ? "windows" : "frequencies", list->size(), heads));
     for (size_t h = 0; h < windows.size(); ++h)
       if (windows[h] < frequencies[h])
-        reader.fail(petroglyph::text("windows[%zu] %lld is smaller than the head's %lld frequencies", h,
-                                     static_cast<long long>(windows[h]), static_cast<long long>(frequencies[h])));
+        reader.fail(text("windows[%zu] %lld is smaller than the head's %lld frequencies", h,
+                         static_cast<long long>(windows[h]), static_cast<long long>(frequencies[h])));
   }
   int head_width() const { return width / heads; }
   int64_t most() const { return *std::max_element(frequencies.begin(), frequencies.end()); }
@@ -102,7 +96,7 @@ struct Saved {
 
   void resize(Ops& ops, const Config& config, const DctShape& shape, const Pass& pass) {
     const int64_t N = pass.rows();
-    blocks.resize(pass.mode == Mode::TRAINING ? static_cast<size_t>(config.layers) : 1);
+    blocks.resize(pass.is_training() ? static_cast<size_t>(config.layers) : 1);
     for (Block& b : blocks)
       for (Tensor* t : {&b.projected, &b.o}) t->resize(ops, {N, config.width});
     for (Tensor* t : {&x, &z}) t->resize(ops, {N, config.width});
@@ -127,32 +121,7 @@ struct Gradients {
 };
 
 class DctMlp final : public Model {
- public:
-  DctMlp(const Json& json, Ops& ops) : config_(json), ops_(ops) {
-    const Config& c = config_;
-    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(EMBEDDING_DEVIATION));
-    for (int l = 0; l < c.layers; ++l) add_block("blocks." + std::to_string(l) + ".");
-    final_norm_ = Norm(parameters, "final_norm", c.width, true);
-    head_ = Linear(parameters, "head", c.width, c.vocab, Init::normal(WEIGHT_DEVIATION));
-    parameters.allocate(ops);
-  }
-
-  int classes() const override { return config_.vocab; }
-  const real* forward(const Input& input) override;
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
-
-  // The tokens of a pass through the model; state: in decoding. The logits (N,V), or null without need_logits.
-  const real* run(const Input& input, Saved& s, State* state, const Pass& pass);
-
- private:
   static constexpr real EMBEDDING_DEVIATION = 1;
-
-  void add_block(const std::string& name);
-  DctPlan plan(int longest) { return {ops_, config_.windows, config_.frequencies, config_.head_width(), longest}; }
-  void block_forward(const Block& w, Saved::Block& a, Saved& s, Tensor* state, const DctShape& shape);
-  void block_backward(const Block& w, const Saved::Block& a);
-  void mix_backward(const Block& w, const Saved::Block& a);
 
   Config config_;
   Ops& ops_;
@@ -165,133 +134,139 @@ class DctMlp final : public Model {
   DctShape shape_{};
   Saved saved_;  // its activations
   Gradients gradients_;
+
+ public:
+  DctMlp(const Json& json, Ops& ops) : config_(json), ops_(ops) {
+    const Config& c = config_;
+    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(EMBEDDING_DEVIATION));
+    for (int l = 0; l < c.layers; ++l) add_block("blocks." + std::to_string(l) + ".");
+    final_norm_ = Norm(parameters, "final_norm", c.width, true);
+    head_ = Linear(parameters, "head", c.width, c.vocab, Init::normal(WEIGHT_DEVIATION));
+    parameters.allocate(ops);
+  }
+
+  int classes() const override { return config_.vocab; }
+
+  DctPlan plan(int longest) { return {ops_, config_.windows, config_.frequencies, config_.head_width(), longest}; }
+
+  // The paper does not give initial values. They are GPT-2's: N(0, 0.02²), divided by √(residual connections) in layers
+  // that lead into the residual stream. W_out is not divided, because a norm follows. Embeddings are N(0, 1), as in the
+  // other models: train_text's default reached a validation loss of 0.390 after 300 steps with 1, and 0.402 with 0.02.
+  void add_block(const std::string& name) {
+    const Config& c = config_;
+    const int D = c.width, d = c.head_width();
+    const Init weight = Init::normal(WEIGHT_DEVIATION);
+    Block& b = blocks_.emplace_back();
+    b.norm_1 = Norm(parameters, name + "norm_1", D, true);
+    b.proj = Linear(parameters, name + "mix.proj", D, D, weight);
+    b.frequency = &parameters.add(name + "mix.frequency.weight", {c.heads, c.most(), d, d}, weight);
+    b.out = Linear(parameters, name + "mix.out", D, D, weight, true);
+    b.norm_mix = Norm(parameters, name + "mix.norm", D, true);
+    b.norm_2 = Norm(parameters, name + "norm_2", D, true);
+    b.mlp = Mlp(parameters, name + "mlp", D, c.hidden, Pointwise::GELU_TANH, weight,
+                Init::normal(output_deviation(2 * c.layers)));
+  }
+
+  // ---- Forward ------------------------------------------------------------------------------------------------------
+
+  const real* forward(const Input& input) override {
+    if (input.length > plan_.longest()) plan_ = plan(input.length);
+    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+    shape_ = plan_.shape(input.batch, input.length);
+    return run(input, saved_, nullptr, pass_);
+  }
+
+  // The tokens of a pass through the model; state: in decoding. The logits (N,V), or null without need_logits.
+  const real* run(const Input& input, Saved& s, State* state, const Pass& pass) {
+    const bool training = pass.is_training();
+    const int D = config_.width;
+    const int64_t N = pass.rows();
+    const DctShape shape = training ? shape_ : state->plan.shape(pass.batch, pass.count, pass.first);
+    s.resize(ops_, config_, shape, pass);
+
+    ops_.embedding(s.x, token_embedding_->value, nullptr, input.tokens_for("dct_mlp"), 0, pass.batch, pass.count, D);
+    for (size_t l = 0; l < blocks_.size(); ++l)
+      block_forward(blocks_[l], s.blocks[training ? l : 0], s, training ? nullptr : &state->blocks[l], shape);
+    if (!pass.need_logits) return nullptr;
+    const real* const top = final_norm_.forward(ops_, s.final_norm, s.top, s.x, N);
+    head_.forward(ops_, s.logits, top, N);
+    return s.logits;
+  }
+
+  void block_forward(const Block& w, Saved::Block& a, Saved& s, Tensor* state, const DctShape& shape) {
+    const int D = config_.width;
+    const int64_t N = shape.rows();
+
+    const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, s.x, N);               // r = norm_1(x)           (N,D)
+    w.proj.forward(ops_, a.projected, r, N);                                     // x' = W_proj r           (N,D)
+    ops_.sliding_dct(s.c, state ? state->data() : nullptr, a.projected, shape);  // c_ij                    (N,k,d)
+    ops_.mix_frequencies(a.o, s.c, w.frequency->value, shape);                   // o_i = Σ_j W_jᵀ c_ij     (N,D)
+    w.out.forward(ops_, s.z, a.o, N);                                            // z = W_out o + b_out     (N,D)
+    w.norm_mix.in_place(ops_, a.norm_mix, s.z, N);                               // z = norm_mix(z)         (N,D)
+    ops_.pointwise(s.z, s.z, Pointwise::GELU_TANH, N * D);                       // z = gelu(z)             (N,D)
+    ops_.add(s.x, D, s.x, s.z, N, D);                                            // x += z                  (N,D)
+
+    r = w.norm_2.forward(ops_, a.norm_2, s.r, s.x, N);  // r = norm_2(x)           (N,D)
+    w.mlp.forward(ops_, a.mlp, s.x, r, s.hidden, N);    // x += W_down gelu(W_up r)
+  }
+
+  // ---- Backward -----------------------------------------------------------------------------------------------------
+
+  void backward(const Input& input, const real* dlogits) override {
+    const Config& c = config_;
+    Saved& s = saved_;
+    const int64_t N = pass_.rows();
+    gradients_.resize(ops_, c, pass_);
+
+    const real* top = final_norm_.output(ops_, s.final_norm, s.top, N);
+    head_.backward(ops_, gradients_.dx, dlogits, top, N);
+    final_norm_.backward(ops_, gradients_.dx, gradients_.dx, s.final_norm, N, Into::WRITE);
+    for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], s.blocks[l]);
+    ops_.embedding_backward(token_embedding_->gradient, nullptr, gradients_.dx, input.tokens, input.batch, input.length,
+                            c.width, c.vocab);
+  }
+
+  // dx, the gradient of the block's output, becomes that of its input.
+  void block_backward(const Block& w, const Saved::Block& a) {
+    Saved& s = saved_;
+    const int64_t N = pass_.rows();
+    const real* r = w.norm_2.output(ops_, a.norm_2, s.r, N);
+    w.mlp.backward(ops_, gradients_.dr, Into::WRITE, gradients_.dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
+    w.norm_2.backward(ops_, gradients_.dx, gradients_.dr, a.norm_2, N, Into::ADD);
+    mix_backward(w, a);
+    w.norm_1.backward(ops_, gradients_.dx, gradients_.dr, a.norm_1, N, Into::ADD);
+  }
+
+  // dr becomes the gradient of norm_1(x).
+  void mix_backward(const Block& w, const Saved::Block& a) {
+    Saved& s = saved_;
+    const int D = config_.width;
+    const int64_t N = pass_.rows();
+    const real* n = w.norm_mix.output(ops_, a.norm_mix, s.z, N);
+    ops_.pointwise_backward(gradients_.dz, nullptr, gradients_.dx, n, Pointwise::GELU_TANH, N * D);
+    w.norm_mix.backward(ops_, gradients_.dz, gradients_.dz, a.norm_mix, N, Into::WRITE);
+    real* const d_o = gradients_.dr;
+    w.out.backward(ops_, d_o, gradients_.dz, a.o, N);
+    ops_.sliding_dct(s.c, nullptr, a.projected, shape_);
+    ops_.mix_frequencies_backward(s.c, w.frequency->gradient, d_o, s.c, w.frequency->value, shape_);
+    real* const dprojected = gradients_.dz;
+    ops_.sliding_dct_backward(dprojected, s.c, shape_);
+
+    const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
+    w.proj.backward(ops_, gradients_.dr, dprojected, r, N);
+  }
+
+  // ---- Decoding -----------------------------------------------------------------------------------------------------
+
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    State state{plan(std::max(capacity, 1)), std::vector<Tensor>(blocks_.size())};
+    for (Tensor& block : state.blocks) block.resize(ops_, {batch, state.plan.shape(batch, 0).state_size});
+    return make_model_decoder<Saved>("dct_mlp", *this, std::move(state), batch, capacity);
+  }
 };
 
-// The paper does not give initial values. They are GPT-2's: N(0, 0.02²), divided by √(residual connections) in layers
-// that lead into the residual stream. W_out is not divided, because a norm follows. Embeddings are N(0, 1), as in the
-// other models: train_text's default reached a validation loss of 0.390 after 300 steps with 1, and 0.402 with 0.02.
-void DctMlp::add_block(const std::string& name) {
-  const Config& c = config_;
-  const int D = c.width, d = c.head_width();
-  const Init weight = Init::normal(WEIGHT_DEVIATION);
-  Block b;
-  b.norm_1 = Norm(parameters, name + "norm_1", D, true);
-  b.proj = Linear(parameters, name + "mix.proj", D, D, weight);
-  b.frequency = &parameters.add(name + "mix.frequency.weight", {c.heads, c.most(), d, d}, weight);
-  b.out = Linear(parameters, name + "mix.out", D, D, weight, true);
-  b.norm_mix = Norm(parameters, name + "mix.norm", D, true);
-  b.norm_2 = Norm(parameters, name + "norm_2", D, true);
-  b.mlp = Mlp(parameters, name + "mlp", D, c.hidden, Pointwise::GELU_TANH, weight,
-              Init::normal(output_deviation(2 * c.layers)));
-  blocks_.push_back(b);
-}
+}  // namespace petroglyph::dct_mlp
 
-// ---- Forward ------------------------------------------------------------------------------------------------------
-
-const real* DctMlp::forward(const Input& input) {
-  if (input.length > plan_.longest()) plan_ = plan(input.length);
-  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
-  shape_ = plan_.shape(input.batch, input.length);
-  return run(input, saved_, nullptr, pass_);
-}
-
-const real* DctMlp::run(const Input& input, Saved& s, State* state, const Pass& pass) {
-  const bool training = pass.mode == Mode::TRAINING;
-  const int D = config_.width;
-  const int64_t N = pass.rows();
-  const DctShape shape = training ? shape_ : state->plan.shape(pass.batch, pass.count, pass.first);
-  const int32_t* const tokens = input.tokens_for("dct_mlp");
-  s.resize(ops_, config_, shape, pass);
-
-  ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, D);
-  for (size_t l = 0; l < blocks_.size(); ++l)
-    block_forward(blocks_[l], s.blocks[training ? l : 0], s, training ? nullptr : &state->blocks[l], shape);
-  if (!pass.need_logits) return nullptr;
-  const real* const top = final_norm_.forward(ops_, s.final_norm, s.top, s.x.data(), N);
-  head_.forward(ops_, s.logits.data(), top, N);
-  return s.logits.data();
-}
-
-void DctMlp::block_forward(const Block& w, Saved::Block& a, Saved& s, Tensor* state, const DctShape& shape) {
-  const int D = config_.width;
-  const int64_t N = shape.rows();
-  real *const x = s.x.data(), *const z = s.z.data(), *const c = s.c.data(), *const o = a.o.data();
-  real* const projected = a.projected.data();
-
-  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);             // r = norm_1(x)           (N,D)
-  w.proj.forward(ops_, projected, r, N);                                   // x' = W_proj r           (N,D)
-  ops_.sliding_dct(c, state ? state->data() : nullptr, projected, shape);  // c_ij                    (N,k,d)
-  ops_.mix_frequencies(o, c, w.frequency->value, shape);                   // o_i = Σ_j W_jᵀ c_ij     (N,D)
-  w.out.forward(ops_, z, o, N);                                            // z = W_out o + b_out     (N,D)
-  w.norm_mix.in_place(ops_, a.norm_mix, z, N);                             // z = norm_mix(z)         (N,D)
-  ops_.pointwise(z, z, Pointwise::GELU_TANH, N * D);                       // z = gelu(z)             (N,D)
-  ops_.add(x, D, x, z, N, D);                                              // x += z                  (N,D)
-
-  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);  // r = norm_2(x)           (N,D)
-  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);    // x += W_down gelu(W_up r)
-}
-
-// ---- Backward -----------------------------------------------------------------------------------------------------
-
-void DctMlp::backward(const Input& input, const real* dlogits) {
-  const Config& c = config_;
-  Saved& s = saved_;
-  const int64_t N = pass_.rows();
-  gradients_.resize(ops_, c, pass_);
-  real* const dx = gradients_.dx.data();
-
-  const real* top = final_norm_.output(ops_, s.final_norm, s.top, N);
-  head_.backward(ops_, dx, dlogits, top, N);
-  final_norm_.backward(ops_, dx, dx, s.final_norm, N, Into::WRITE);
-  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], s.blocks[l]);
-  ops_.embedding_backward(token_embedding_->gradient, nullptr, dx, input.tokens, input.batch, input.length, c.width,
-                          c.vocab);
-}
-
-// dx, the gradient of the block's output, becomes that of its input.
-void DctMlp::block_backward(const Block& w, const Saved::Block& a) {
-  Saved& s = saved_;
-  const int64_t N = pass_.rows();
-  real *const dx = gradients_.dx.data(), *const dr = gradients_.dr.data();
-  const real* r = w.norm_2.output(ops_, a.norm_2, s.r, N);
-  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
-  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
-  mix_backward(w, a);
-  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
-}
-
-// dr becomes the gradient of norm_1(x).
-void DctMlp::mix_backward(const Block& w, const Saved::Block& a) {
-  Saved& s = saved_;
-  const int D = config_.width;
-  const int64_t N = pass_.rows();
-  real *const dr = gradients_.dr.data(), *const dz = gradients_.dz.data(), *const c = s.c.data();
-  const real* n = w.norm_mix.output(ops_, a.norm_mix, s.z, N);
-  ops_.pointwise_backward(dz, nullptr, gradients_.dx.data(), n, Pointwise::GELU_TANH, N * D);
-  w.norm_mix.backward(ops_, dz, dz, a.norm_mix, N, Into::WRITE);
-  real* const d_o = dr;
-  w.out.backward(ops_, d_o, dz, a.o.data(), N);
-  ops_.sliding_dct(c, nullptr, a.projected.data(), shape_);
-  ops_.mix_frequencies_backward(c, w.frequency->gradient, d_o, c, w.frequency->value, shape_);
-  real* const dprojected = dz;
-  ops_.sliding_dct_backward(dprojected, c, shape_);
-
-  const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
-  w.proj.backward(ops_, dr, dprojected, r, N);
-}
-
-// ---- Decoding -----------------------------------------------------------------------------------------------------
-
-std::unique_ptr<Decoder> DctMlp::make_decoder(int batch, int capacity) {
-  State state{plan(std::max(capacity, 1)), std::vector<Tensor>(blocks_.size())};
-  for (Tensor& block : state.blocks) block.resize(ops_, {batch, state.plan.shape(batch, 0).state_size});
-  return make_model_decoder<Saved>("dct_mlp", *this, std::move(state), batch, capacity);
-}
-
-}  // namespace dct_mlp
-
-std::unique_ptr<Model> make_dct_mlp(const Json& config, Ops& ops) {
+std::unique_ptr<petroglyph::Model> petroglyph::make_dct_mlp(const Json& config, Ops& ops) {
   return std::make_unique<dct_mlp::DctMlp>(config, ops);
 }
-
-}  // namespace petroglyph

@@ -54,33 +54,22 @@
 #include "models/model.h"
 #include "models/parts.h"
 
-namespace petroglyph {
-
-namespace linear_causal_rn {
+namespace petroglyph::linear_causal_rn {
 
 struct Config {
-  int vocab;    // V
-  int context;  // the longest sequence
-  int width;    // D, the papers' d_e
-  int hidden;   // H, the papers' d_h
-  int layers;
-  bool causal;
-  bool pre_norm;   // pre_activation_norm "approximate": p and q are normalized
-  bool post_norm;  // post_reduction_norm: norm(z)
+  ConfigReader reader;
+  int vocab = reader.size("vocab");             // V
+  int context = reader.size("context");         // the longest sequence
+  int width = reader.size("width", 1 << 16);    // D, the papers' d_e
+  int hidden = reader.size("hidden", 1 << 16);  // H, the papers' d_h
+  int layers = reader.size("layers", 1 << 10);
+  int heads = reader.heads("hidden", hidden);  // not used: only the exact norm of causal_rn has heads
+  bool causal = reader.boolean("causal");
+  // Whether p and q are normalized.
+  bool pre_norm = reader.choice("pre_activation_norm", {"approximate", "none"}) == "approximate";
+  bool post_norm = reader.boolean("post_reduction_norm");  // norm(z)
 
-  explicit Config(const Json& json) {
-    ConfigReader reader("linear_causal_rn", json);
-    causal = reader.boolean("causal");
-    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
-    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
-    reader.integer("heads", 1, hidden);  // required, as in causal_rn; only its exact norm has heads
-    post_norm = reader.boolean("post_reduction_norm");
-    pre_norm = reader.choice("pre_activation_norm", {"approximate", "none"}) == "approximate";
-    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    context = static_cast<int>(reader.integer("context", 1, 1 << 24));
-    reader.finish();
-  }
+  explicit Config(const Json& json) : reader("linear_causal_rn", json) { reader.finish(); }
 };
 
 struct Block {
@@ -110,12 +99,12 @@ struct Saved {
 
   void resize(Ops& ops, const Config& c, const Pass& pass) {
     const int64_t N = pass.rows();
-    blocks.resize(pass.mode == Mode::TRAINING ? static_cast<size_t>(c.layers) : 1);
+    blocks.resize(pass.is_training() ? static_cast<size_t>(c.layers) : 1);
     for (Block& b : blocks) {
       b.r.resize(ops, {N, c.width});
       for (Tensor* t : {&b.p, &b.q, &b.y}) t->resize(ops, {N, c.hidden});
       for (Tensor* t : {&b.r_inv_std, &b.p_inv_std, &b.q_inv_std, &b.y_inv_std}) t->resize(ops, {N});
-      if (pass.mode == Mode::TRAINING) b.sums.resize(ops, {pass.batch, shape(c, pass).chunks(), 2, c.hidden});
+      if (pass.is_training()) b.sums.resize(ops, {pass.batch, shape(c, pass).chunks(), 2, c.hidden});
       if (c.post_norm) b.shift.resize(ops, {N});
     }
     for (Tensor* t : {&x, &y}) t->resize(ops, {N, c.width});
@@ -143,23 +132,6 @@ struct Gradients {
 };
 
 class LinearCausalRn final : public Model {
- public:
-  LinearCausalRn(const Json& json, Ops& ops);
-
-  int classes() const override { return config_.vocab; }
-  int longest() const override { return config_.context; }
-  const real* forward(const Input& input) override;
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
-
-  // The tokens of a pass through the model; states: in decoding, of each block. The logits (N,V), or null without
-  // need_logits.
-  const real* run(const Input& input, Saved& saved, std::vector<State>* states, const Pass& pass);
-
- private:
-  void block_forward(const Block& w, Saved::Block& s, real* x, State* state, const Pass& pass);
-  void block_backward(const Block& w, const Saved::Block& s);
-
   Config config_;
   Ops& ops_;
   Parameter *token_embedding_, *position_embedding_;  // (V,D), (context,D)
@@ -168,119 +140,117 @@ class LinearCausalRn final : public Model {
   Pass pass_{};  // the last forward()
   Saved saved_;  // its activations
   Gradients gradients_;
+
+ public:
+  int classes() const override { return config_.vocab; }
+  int longest() const override { return config_.context; }
+
+  // ---- Parameters ---------------------------------------------------------------------------------------------------
+
+  // Initial values as in causal_rn.cpp.
+  LinearCausalRn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
+    const int V = config_.vocab, D = config_.width, H = config_.hidden;
+    const Init weight = Init::normal(WEIGHT_DEVIATION);
+    token_embedding_ = &parameters.add("token_embedding.weight", {V, D}, Init::normal(1));
+    position_embedding_ = &parameters.add("position_embedding.weight", {config_.context, D}, Init::normal(1));
+    for (int l = 0; l < config_.layers; ++l) {
+      const std::string name = "blocks." + std::to_string(l) + ".";
+      Block& w = blocks_.emplace_back();
+      w.left = Linear(parameters, name + "left", D, H, weight);
+      w.right = Linear(parameters, name + "right", D, H, weight, true);
+      w.out = Linear(parameters, name + "out", H, D, Init::normal(output_deviation(config_.layers)), true);
+    }
+    head_ = Linear(parameters, "head", D, V, weight);
+    parameters.allocate(ops);
+  }
+
+  // ---- Forward ------------------------------------------------------------------------------------------------------
+
+  const real* forward(const Input& input) override {
+    check_length("linear_causal_rn", input.length, config_.context);
+    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+    return run(input, saved_, nullptr, pass_);
+  }
+
+  // The tokens of a pass through the model; states: in decoding, of each block. The logits (N,V), or null without
+  // need_logits.
+  const real* run(const Input& input, Saved& saved, std::vector<State>* states, const Pass& pass) {
+    const int D = config_.width;
+    const int64_t N = pass.rows();
+    saved.resize(ops_, config_, pass);
+
+    ops_.embedding(saved.x, token_embedding_->value, position_embedding_->value, input.tokens_for("linear_causal_rn"),
+                   pass.first, pass.batch, pass.count, D);
+    for (size_t l = 0; l < blocks_.size(); ++l)
+      block_forward(blocks_[l], saved.blocks[pass.is_training() ? l : 0], saved.x,
+                    pass.is_training() ? nullptr : &(*states)[l], pass);
+    if (!pass.need_logits) return nullptr;
+    ops_.normalize(saved.y, saved.y_inv_std, saved.x, N, D);  // y = norm(x)        (N,D)
+    head_.forward(ops_, saved.logits, saved.y, N);            // logits = W_head y  (N,V)
+    return saved.logits;
+  }
+
+  void block_forward(const Block& w, Saved::Block& s, real* x, State* state, const Pass& pass) {
+    const int D = config_.width, H = config_.hidden;
+    const int64_t N = pass.rows();
+
+    ops_.normalize(s.r, s.r_inv_std, x, N, D);                          // r = norm(x)              (N,D)
+    w.left.forward(ops_, s.p, s.r, N);                                  // p = W_left r             (N,H)
+    w.right.forward(ops_, s.q, s.r, N);                                 // q = W_right r + b_right  (N,H)
+    if (config_.pre_norm) ops_.normalize(s.p, s.p_inv_std, s.p, N, H);  // p = norm(p)              (N,H)
+    if (config_.pre_norm) ops_.normalize(s.q, s.q_inv_std, s.q, N, H);  // q = norm(q)              (N,H)
+    real* const sums = state ? nullptr : s.sums.data();                 // of the chunks of whole sequences
+    real* const state_sums = state ? state->sums.data() : nullptr;      // or of all positions so far
+    ops_.linear_relation(s.y, s.shift, sums, state_sums, s.p, s.q, shape(config_, pass));  // y = z           (N,H)
+    if (config_.post_norm) ops_.normalize(s.y, s.y_inv_std, s.y, N, H);  // y = norm(z)              (N,H)
+    w.out.forward(ops_, x, s.y, N, Into::ADD);                           // x += W_out y + b_out     (N,D)
+  }
+
+  // ---- Backward -----------------------------------------------------------------------------------------------------
+
+  void backward(const Input& input, const real* dlogits) override {
+    const int V = config_.vocab, D = config_.width;
+    const int64_t N = pass_.rows();
+    gradients_.resize(ops_, config_, pass_);
+    real* const dx = gradients_.dx;
+
+    head_.backward(ops_, dx, dlogits, saved_.y, N);                                  // logits = W_head y
+    ops_.normalize_backward(dx, dx, saved_.y, saved_.y_inv_std, N, D, Into::WRITE);  // y = norm(x)
+    for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
+    ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx, input.tokens, input.batch,
+                            input.length, D, V);
+  }
+
+  // dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
+  // block adds its part.
+  void block_backward(const Block& w, const Saved::Block& s) {
+    const int D = config_.width, H = config_.hidden;
+    const int64_t N = pass_.rows();
+    Gradients& g = gradients_;
+
+    w.out.backward(ops_, g.dz, g.dx, s.y, N);  // x += W_out y + b_out
+    if (config_.post_norm) ops_.normalize_backward(g.dz, g.dz, s.y, s.y_inv_std, N, H, Into::WRITE);  // y = norm(z)
+    ops_.linear_relation_backward(g.dp, g.dq, g.later, g.dz, s.shift, s.sums, s.p, s.q, shape(config_, pass_));
+    if (config_.pre_norm) ops_.normalize_backward(g.dp, g.dp, s.p, s.p_inv_std, N, H, Into::WRITE);  // p = norm(p)
+    if (config_.pre_norm) ops_.normalize_backward(g.dq, g.dq, s.q, s.q_inv_std, N, H, Into::WRITE);  // q = norm(q)
+    w.left.backward(ops_, g.dr, g.dp, s.r, N);                                                       // p = W_left r
+    w.right.backward(ops_, g.dr, g.dq, s.r, N, Into::ADD);                   // q = W_right r + b_right
+    ops_.normalize_backward(g.dx, g.dr, s.r, s.r_inv_std, N, D, Into::ADD);  // r = norm(x)
+  }
+
+  // ---- Decoding -----------------------------------------------------------------------------------------------------
+
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    if (!config_.causal) throw Error("linear_causal_rn: a bidirectional model cannot decode token by token");
+    check_length("linear_causal_rn", capacity, config_.context);
+    std::vector<State> states(blocks_.size());
+    for (State& state : states) state.sums.resize(ops_, {batch, 3, 2, config_.hidden});
+    return make_model_decoder<Saved>("linear_causal_rn", *this, std::move(states), batch, capacity);
+  }
 };
 
-// ---- Parameters -----------------------------------------------------------------------------------------------------
+}  // namespace petroglyph::linear_causal_rn
 
-// Initial values as in causal_rn.cpp.
-LinearCausalRn::LinearCausalRn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
-  const int V = config_.vocab, D = config_.width, H = config_.hidden;
-  const Init weight = Init::normal(WEIGHT_DEVIATION);
-  token_embedding_ = &parameters.add("token_embedding.weight", {V, D}, Init::normal(1));
-  position_embedding_ = &parameters.add("position_embedding.weight", {config_.context, D}, Init::normal(1));
-  for (int l = 0; l < config_.layers; ++l) {
-    const std::string name = "blocks." + std::to_string(l) + ".";
-    Block w;
-    w.left = Linear(parameters, name + "left", D, H, weight);
-    w.right = Linear(parameters, name + "right", D, H, weight, true);
-    w.out = Linear(parameters, name + "out", H, D, Init::normal(output_deviation(config_.layers)), true);
-    blocks_.push_back(w);
-  }
-  head_ = Linear(parameters, "head", D, V, weight);
-  parameters.allocate(ops);
-}
-
-// ---- Forward --------------------------------------------------------------------------------------------------------
-
-const real* LinearCausalRn::forward(const Input& input) {
-  check_length("linear_causal_rn", input.length, config_.context);
-  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
-  return run(input, saved_, nullptr, pass_);
-}
-
-const real* LinearCausalRn::run(const Input& input, Saved& saved, std::vector<State>* states, const Pass& pass) {
-  const bool training = pass.mode == Mode::TRAINING;
-  const int D = config_.width;
-  const int64_t N = pass.rows();
-  const int32_t* const tokens = input.tokens_for("linear_causal_rn");
-  saved.resize(ops_, config_, pass);
-  real *const x = saved.x.data(), *const y = saved.y.data(), *const logits = saved.logits.data();
-
-  ops_.embedding(x, token_embedding_->value, position_embedding_->value, tokens, pass.first, pass.batch, pass.count, D);
-  for (size_t l = 0; l < blocks_.size(); ++l)
-    block_forward(blocks_[l], saved.blocks[training ? l : 0], x, training ? nullptr : &(*states)[l], pass);
-  if (!pass.need_logits) return nullptr;
-  ops_.normalize(y, saved.y_inv_std.data(), x, N, D);  // y = norm(x)        (N,D)
-  head_.forward(ops_, logits, y, N);                   // logits = W_head y  (N,V)
-  return logits;
-}
-
-void LinearCausalRn::block_forward(const Block& w, Saved::Block& s, real* x, State* state, const Pass& pass) {
-  const int D = config_.width, H = config_.hidden;
-  const int64_t N = pass.rows();
-  real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
-
-  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                        // r = norm(x)              (N,D)
-  w.left.forward(ops_, p, r, N);                                         // p = W_left r             (N,H)
-  w.right.forward(ops_, q, r, N);                                        // q = W_right r + b_right  (N,H)
-  if (config_.pre_norm) ops_.normalize(p, s.p_inv_std.data(), p, N, H);  // p = norm(p)              (N,H)
-  if (config_.pre_norm) ops_.normalize(q, s.q_inv_std.data(), q, N, H);  // q = norm(q)              (N,H)
-  real* const sums = state ? nullptr : s.sums.data();                    // of the chunks of whole sequences
-  real* const state_sums = state ? state->sums.data() : nullptr;         // or of all positions so far
-  ops_.linear_relation(y, s.shift.data(), sums, state_sums, p, q, shape(config_, pass));  // y = z           (N,H)
-  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);  // y = norm(z)              (N,H)
-  w.out.forward(ops_, x, y, N, Into::ADD);                                // x += W_out y + b_out     (N,D)
-}
-
-// ---- Backward -------------------------------------------------------------------------------------------------------
-
-void LinearCausalRn::backward(const Input& input, const real* dlogits) {
-  const int V = config_.vocab, D = config_.width;
-  const int64_t N = pass_.rows();
-  gradients_.resize(ops_, config_, pass_);
-  real *const dx = gradients_.dx.data(), *const y = saved_.y.data();
-
-  head_.backward(ops_, dx, dlogits, y, N);                                         // logits = W_head y
-  ops_.normalize_backward(dx, dx, y, saved_.y_inv_std.data(), N, D, Into::WRITE);  // y = norm(x)
-  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
-  ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx, input.tokens, input.batch,
-                          input.length, D, V);
-}
-
-// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
-// block adds its part.
-void LinearCausalRn::block_backward(const Block& w, const Saved::Block& s) {
-  const int D = config_.width, H = config_.hidden;
-  const int64_t N = pass_.rows();
-  Gradients& g = gradients_;
-  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dz = g.dz.data();
-  real *const dp = g.dp.data(), *const dq = g.dq.data();
-  const real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
-
-  w.out.backward(ops_, dz, dx, y, N);  // x += W_out y + b_out
-  if (config_.post_norm) ops_.normalize_backward(dz, dz, y, s.y_inv_std.data(), N, H, Into::WRITE);  // y = norm(z)
-  ops_.linear_relation_backward(dp, dq, g.later.data(), dz, s.shift.data(), s.sums.data(), p, q, shape(config_, pass_));
-  if (config_.pre_norm) ops_.normalize_backward(dp, dp, p, s.p_inv_std.data(), N, H, Into::WRITE);  // p = norm(p)
-  if (config_.pre_norm) ops_.normalize_backward(dq, dq, q, s.q_inv_std.data(), N, H, Into::WRITE);  // q = norm(q)
-  w.left.backward(ops_, dr, dp, r, N);                                                              // p = W_left r
-  w.right.backward(ops_, dr, dq, r, N, Into::ADD);                          // q = W_right r + b_right
-  ops_.normalize_backward(dx, dr, r, s.r_inv_std.data(), N, D, Into::ADD);  // r = norm(x)
-}
-
-// ---- Decoding -------------------------------------------------------------------------------------------------------
-
-std::unique_ptr<Decoder> LinearCausalRn::make_decoder(int batch, int capacity) {
-  if (!config_.causal) throw Error("linear_causal_rn: a bidirectional model cannot decode token by token");
-  check_length("linear_causal_rn", capacity, config_.context);
-  std::vector<State> states(blocks_.size());
-  for (State& state : states) state.sums.resize(ops_, {batch, 3, 2, config_.hidden});
-  return make_model_decoder<Saved>("linear_causal_rn", *this, std::move(states), batch, capacity);
-}
-
-}  // namespace linear_causal_rn
-
-std::unique_ptr<Model> make_linear_causal_rn(const Json& config, Ops& ops) {
+std::unique_ptr<petroglyph::Model> petroglyph::make_linear_causal_rn(const Json& config, Ops& ops) {
   return std::make_unique<linear_causal_rn::LinearCausalRn>(config, ops);
 }
-
-}  // namespace petroglyph

@@ -62,47 +62,35 @@
 #include "models/config.h"
 #include "models/parts.h"
 
-namespace petroglyph {
-
-namespace linear_transformer {
+namespace petroglyph::linear_transformer {
 
 // ---- Configuration --------------------------------------------------------------------------------------------------
 
 struct Config {
-  int width, hidden, layers, heads;  // D, H
-  bool causal;
-  FeatureMap feature_map;     // φ
-  bool normalized;            // whether there is a division
-  EmbeddingConfig embedding;  // tokens or patches, and their positions
-  ReadoutConfig readout;      // classes, and of which positions
-  bool affine, qkv_bias, out_bias;
-  real norm_epsilon = NORM_EPSILON;  // of affine norms
-  Pointwise gelu;                    // of the MLP
-
-  explicit Config(ConfigReader& reader);
-};
-
-Config::Config(ConfigReader& reader) {
-  width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-  hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
-  layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
-  heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
-  if (width % heads != 0) reader.fail(text("heads %d does not divide width %d", heads, width));
-  causal = reader.boolean("causal");
-  feature_map =
+  ConfigReader reader;
+  int width = reader.size("width", 1 << 16);    // D
+  int hidden = reader.size("hidden", 1 << 20);  // H
+  int layers = reader.size("layers", 1 << 10);
+  int heads = reader.heads("width", width);
+  bool causal = reader.boolean("causal");
+  FeatureMap feature_map =  // φ
       reader.choice("feature_map", {"elu1", "identity"}) == "elu1" ? FeatureMap::ELU_PLUS_ONE : FeatureMap::IDENTITY;
-  normalized = reader.boolean("normalized");
-  if (normalized && feature_map == FeatureMap::IDENTITY)
-    reader.fail("normalized is true with feature_map \"identity\", whose sums may be zero");
-  embedding = EmbeddingConfig(reader, {"learned", "none", "sinusoidal"});
-  readout = ReadoutConfig(reader, embedding);
-  affine = reader.choice("norm", {"plain", "affine"}) == "affine";
-  if (affine) norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
-  qkv_bias = reader.boolean("qkv_bias");
-  out_bias = reader.boolean("out_bias");
-  gelu = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
-  reader.finish();
-}
+  bool normalized = reader.boolean("normalized");                        // whether there is a division
+  EmbeddingConfig embedding{reader, {"learned", "none", "sinusoidal"}};  // tokens or patches, and their positions
+  ReadoutConfig readout = read_readout(reader, embedding);               // classes, and of which positions
+  bool affine = reader.choice("norm", {"plain", "affine"}) == "affine";
+  real norm_epsilon = affine ? static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5)) : NORM_EPSILON;
+  bool qkv_bias = reader.boolean("qkv_bias");
+  bool out_bias = reader.boolean("out_bias");
+  Pointwise gelu =  // of the MLP
+      reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
+
+  explicit Config(const Json& json) : reader("linear_transformer", json) {
+    reader.finish();
+    if (normalized && feature_map == FeatureMap::IDENTITY)
+      reader.fail("normalized is true with feature_map \"identity\", whose sums may be zero");
+  }
+};
 
 // ---- Parameters, activations, state ------------------------------------------------------------------------------
 
@@ -132,13 +120,12 @@ struct Saved {
   Readout::Saved readout;      // (R,V) logits of R rows, N or B, and what leads to them
 
   void resize(Ops& ops, const Config& c, const Pass& pass, const Shape& states) {
-    const bool training = pass.mode == Mode::TRAINING;
     const int64_t N = pass.rows();
-    blocks.resize(training ? static_cast<size_t>(c.layers) : 1);
+    blocks.resize(pass.is_training() ? static_cast<size_t>(c.layers) : 1);
     for (Block& a : blocks) {
       a.qkv.resize(ops, {N, 3 * c.width});
       if (c.normalized) a.inv_sum.resize(ops, {pass.batch, c.heads, pass.count});
-      if (training) a.states.resize(ops, states);
+      if (pass.is_training()) a.states.resize(ops, states);
       a.y.resize(ops, {N, c.width});
     }
     x.resize(ops, {N, c.width});
@@ -162,9 +149,16 @@ struct Gradients {
 };
 
 class LinearTransformer final : public Model {
- public:
-  LinearTransformer(ConfigReader reader, Ops& ops);
+  Config config_;
+  Ops& ops_;
+  Embedding embedding_;
+  std::vector<Block> blocks_;
+  Readout readout_;
+  Saved saved_;  // of the last forward(), with
+  Pass pass_{};
+  Gradients gradients_;
 
+ public:
   int classes() const override { return config_.readout.classes; }
   int vocab() const override { return config_.embedding.vocab; }
   int longest() const override {
@@ -176,151 +170,120 @@ class LinearTransformer final : public Model {
   }
   int64_t logit_rows(const Input& input) const override { return config_.readout.last ? input.batch : input.rows(); }
   bool has_fixed_state() const override { return config_.embedding.position == "none" && window() == 0; }
-  std::vector<real> attention_map(size_t l, int sample) override;
 
-  const real* forward(const Input& input) override;
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
+  LinearTransformer(const Json& json, Ops& ops) : config_(json), ops_(ops) {
+    const Config& c = config_;
+    const int D = c.width;
+    const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.layers));
+    const auto norm = [&](const std::string& name) { return Norm(parameters, name, D, c.affine, c.norm_epsilon); };
+    embedding_ = Embedding(parameters, "linear_transformer", c.embedding, D, c.affine, c.norm_epsilon);
+    for (int l = 0; l < c.layers; ++l) {
+      const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
+      Block& b = blocks_.emplace_back();
+      b.norm_1 = norm(prefix + "norm_1");
+      b.qkv = Linear(parameters, attention + "qkv", D, 3 * D, weight, c.qkv_bias);
+      b.out = Linear(parameters, attention + "out", D, D, out, c.out_bias);
+      b.norm_2 = norm(prefix + "norm_2");
+      b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, c.gelu, weight, out);
+    }
+    readout_ = Readout(parameters, c.readout, D, true, c.affine, c.norm_epsilon, embedding_.tokens());
+    parameters.allocate(ops);
+  }
+
+  // ---- The model ----------------------------------------------------------------------------------------------------
+
+  const real* forward(const Input& input) override {
+    embedding_.check_length(input.length);
+    const int T = config_.embedding.images() ? config_.embedding.context : input.length;
+    pass_ = {Mode::TRAINING, input.batch, 0, T, T, true};
+    return run(input, saved_, nullptr, pass_);
+  }
 
   // Both modes; states: of each block, in decoding. Returns the logits, or null where they are not needed.
-  const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass);
+  const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass) {
+    s.resize(ops_, config_, pass, states_shape(pass));
+    embedding_.forward(ops_, s.embedding, s.x, input, pass.first, pass.count, pass.capacity);
+    for (size_t l = 0; l < blocks_.size(); ++l)
+      block_forward(blocks_[l], s.blocks[pass.is_training() ? l : 0], s, pass.is_training() ? nullptr : &(*states)[l],
+                    pass);
+    return pass.need_logits ? readout_.forward(ops_, s.readout, s.x, pass.batch, pass.count, pass.mode) : nullptr;
+  }
 
- private:
-  LinearAttentionShape shape(const Pass& pass) const;
-  Shape states_shape(const Pass& pass) const;
+  void backward(const Input& input, const real* dlogits) override {
+    gradients_.resize(ops_, config_, pass_, states_shape(pass_));
+    readout_.backward(ops_, gradients_.dx, saved_.readout, dlogits, saved_.x, pass_.batch, pass_.count);
+    for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
+    embedding_.backward(ops_, saved_.embedding, gradients_.dx, input, pass_.count);
+  }
 
-  void block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass);
-  void block_backward(const Block& w, Saved::Block& a);
+  // ---- The block ----------------------------------------------------------------------------------------------------
 
-  Config config_;
-  Ops& ops_;
-  Embedding embedding_;
-  std::vector<Block> blocks_;
-  Readout readout_;
-  Saved saved_;  // of the last forward(), with
-  Pass pass_{};
-  Gradients gradients_;
+  void block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass) {
+    const int64_t N = pass.rows();
+    const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, s.x, N);  // r = norm_1(x)                             (N,D)
+    w.qkv.forward(ops_, a.qkv, r, N);                               // q, k, v = W_qkv r + b_qkv                 (N,3D)
+    // q, k = φ(q), φ(k),  y_t = Σ_s (q_t·k_s) v_s / Σ_s q_t·k_s                                                (N,D)
+    ops_.linear_attention(a.y, a.inv_sum, a.states, state ? state->data() : nullptr, a.qkv, shape(pass));
+    w.out.forward(ops_, s.x, a.y, N, Into::ADD);        // x += W_out y + b_out                      (N,D)
+    r = w.norm_2.forward(ops_, a.norm_2, s.r, s.x, N);  // r = norm_2(x)                             (N,D)
+    w.mlp.forward(ops_, a.mlp, s.x, r, s.hidden, N);    // x += W_down gelu(W_up r + b_up) + b_down  (N,D)
+  }
+
+  // dx, the gradient of the block's output, becomes that of its input: the residual connections pass it on, and the two
+  // branches add their parts.
+  void block_backward(const Block& w, Saved::Block& a) {
+    Gradients& g = gradients_;
+    const int64_t N = pass_.rows();
+    const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);                          // r = norm_2(x), again
+    w.mlp.backward(ops_, g.dr, Into::WRITE, g.dx, a.mlp, r, saved_.hidden, g.dhidden, N);  // x += W_down gelu(W_up r …
+    w.norm_2.backward(ops_, g.dx, g.dr, a.norm_2, N, Into::ADD);                           // r = norm_2(x)
+    w.out.backward(ops_, g.dy, g.dx, a.y, N);                                              // x += W_out y + b_out
+    // y; dy becomes g and inv_sum c
+    ops_.linear_attention_backward(g.dqkv, g.later, g.dy, a.y, a.inv_sum, a.states, a.qkv, shape(pass_));
+    r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);             // r = norm_1(x), again
+    w.qkv.backward(ops_, g.dr, g.dqkv, r, N);                     // q, k, v = W_qkv r + b_qkv
+    w.norm_1.backward(ops_, g.dx, g.dr, a.norm_1, N, Into::ADD);  // r = norm_1(x)
+  }
+
+  LinearAttentionShape shape(const Pass& pass) const {
+    const Config& c = config_;
+    return {pass.batch, pass.count, c.heads, c.width / c.heads, c.causal, c.normalized, c.feature_map, pass.first};
+  }
+
+  Shape states_shape(const Pass& pass) const {
+    const LinearAttentionShape s = shape(pass);
+    return {pass.batch, s.heads, s.states(), s.state_size()};
+  }
+
+  // ---- Decoding -----------------------------------------------------------------------------------------------------
+
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    if (config_.embedding.images()) throw Error("linear_transformer: images are not read token by token");
+    if (window() > 0) return make_window_decoder(*this, ops_, "linear_transformer", window(), batch, capacity);
+    if (!config_.causal) throw Error("linear_transformer: a bidirectional model cannot read one token at a time");
+    embedding_.check_length(capacity);
+    const LinearAttentionShape s = shape({Mode::DECODING, batch, 0, 1, capacity, false});
+    std::vector<State> states(blocks_.size());
+    for (State& state : states) state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
+    return make_model_decoder<Saved>("linear_transformer", *this, std::move(states), batch, capacity);
+  }
+
+  // ---- What ./inspect draws -----------------------------------------------------------------------------------------
+
+  std::vector<real> attention_map(size_t l, int sample) override {
+    const Pass& pass = pass_;
+    LinearAttentionShape s = shape(pass);
+    s.feature_map = FeatureMap::IDENTITY;  // qkv has φ(q) and φ(k)
+    Tensor inv_sum, states(ops_, states_shape(pass));
+    if (config_.normalized) inv_sum.resize(ops_, {pass.batch, s.heads, pass.count});
+    const auto attend = [&](real* y, real* qkv) { ops_.linear_attention(y, inv_sum, states, nullptr, qkv, s); };
+    return attention_weights(ops_, saved_.blocks.at(l).qkv, pass.batch, pass.count, config_.width, s.heads, sample,
+                             attend);
+  }
 };
 
-LinearTransformer::LinearTransformer(ConfigReader reader, Ops& ops) : config_(reader), ops_(ops) {
-  const Config& c = config_;
-  const int D = c.width;
-  const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.layers));
-  const auto norm = [&](const std::string& name) { return Norm(parameters, name, D, c.affine, c.norm_epsilon); };
-  embedding_ = Embedding(parameters, "linear_transformer", c.embedding, D, c.affine, c.norm_epsilon);
-  for (int l = 0; l < c.layers; ++l) {
-    const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
-    Block b;
-    b.norm_1 = norm(prefix + "norm_1");
-    b.qkv = Linear(parameters, attention + "qkv", D, 3 * D, weight, c.qkv_bias);
-    b.out = Linear(parameters, attention + "out", D, D, out, c.out_bias);
-    b.norm_2 = norm(prefix + "norm_2");
-    b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, c.gelu, weight, out);
-    blocks_.push_back(b);
-  }
-  readout_ = Readout(parameters, c.readout, D, true, c.affine, c.norm_epsilon, embedding_.tokens());
-  parameters.allocate(ops);
+}  // namespace petroglyph::linear_transformer
+
+std::unique_ptr<petroglyph::Model> petroglyph::make_linear_transformer(const Json& config, Ops& ops) {
+  return std::make_unique<linear_transformer::LinearTransformer>(config, ops);
 }
-
-// ---- The model ------------------------------------------------------------------------------------------------------
-
-const real* LinearTransformer::forward(const Input& input) {
-  embedding_.check_length(input.length);
-  const int T = config_.embedding.images() ? config_.embedding.context : input.length;
-  pass_ = {Mode::TRAINING, input.batch, 0, T, T, true};
-  return run(input, saved_, nullptr, pass_);
-}
-
-const real* LinearTransformer::run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass) {
-  const bool training = pass.mode == Mode::TRAINING;
-  s.resize(ops_, config_, pass, states_shape(pass));
-  embedding_.forward(ops_, s.embedding, s.x.data(), input, pass.first, pass.count, pass.capacity);
-  for (size_t l = 0; l < blocks_.size(); ++l)
-    block_forward(blocks_[l], s.blocks[training ? l : 0], s, training ? nullptr : &(*states)[l], pass);
-  return pass.need_logits ? readout_.forward(ops_, s.readout, s.x.data(), pass.batch, pass.count, pass.mode) : nullptr;
-}
-
-void LinearTransformer::backward(const Input& input, const real* dlogits) {
-  gradients_.resize(ops_, config_, pass_, states_shape(pass_));
-  readout_.backward(ops_, gradients_.dx, saved_.readout, dlogits, saved_.x.data(), pass_.batch, pass_.count);
-  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
-  embedding_.backward(ops_, saved_.embedding, gradients_.dx.data(), input, pass_.count);
-}
-
-// ---- The block ------------------------------------------------------------------------------------------------------
-
-void LinearTransformer::block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass) {
-  const int64_t N = pass.rows();
-  real *const x = s.x.data(), *const qkv = a.qkv.data(), *const y = a.y.data();
-  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);  // r = norm_1(x)                             (N,D)
-  w.qkv.forward(ops_, qkv, r, N);                               // q, k, v = W_qkv r + b_qkv                 (N,3D)
-  // q, k = φ(q), φ(k),  y_t = Σ_s (q_t·k_s) v_s / Σ_s q_t·k_s                                                (N,D)
-  ops_.linear_attention(y, a.inv_sum.data(), a.states.data(), state ? state->data() : nullptr, qkv, shape(pass));
-  w.out.forward(ops_, x, y, N, Into::ADD);          // x += W_out y + b_out                      (N,D)
-  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);  // r = norm_2(x)                             (N,D)
-  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);    // x += W_down gelu(W_up r + b_up) + b_down  (N,D)
-}
-
-// dx, the gradient of the block's output, becomes that of its input: the residual connections pass it on, and the two
-// branches add their parts.
-void LinearTransformer::block_backward(const Block& w, Saved::Block& a) {
-  Gradients& g = gradients_;
-  const int64_t N = pass_.rows();
-  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dy = g.dy.data(), *const dqkv = g.dqkv.data();
-  const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);                      // r = norm_2(x), again
-  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, saved_.hidden, g.dhidden, N);  // x += W_down gelu(W_up r …
-  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);                           // r = norm_2(x)
-  w.out.backward(ops_, dy, dx, a.y.data(), N);                                       // x += W_out y + b_out
-  // y; dy becomes g and inv_sum c
-  ops_.linear_attention_backward(dqkv, g.later.data(), dy, a.y.data(), a.inv_sum.data(), a.states.data(), a.qkv.data(),
-                                 shape(pass_));
-  r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);         // r = norm_1(x), again
-  w.qkv.backward(ops_, dr, dqkv, r, N);                     // q, k, v = W_qkv r + b_qkv
-  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);  // r = norm_1(x)
-}
-
-LinearAttentionShape LinearTransformer::shape(const Pass& pass) const {
-  const Config& c = config_;
-  return {pass.batch, pass.count, c.heads, c.width / c.heads, c.causal, c.normalized, c.feature_map, pass.first};
-}
-
-Shape LinearTransformer::states_shape(const Pass& pass) const {
-  const LinearAttentionShape s = shape(pass);
-  return {pass.batch, s.heads, s.states(), s.state_size()};
-}
-
-// ---- Decoding -------------------------------------------------------------------------------------------------------
-
-std::unique_ptr<Decoder> LinearTransformer::make_decoder(int batch, int capacity) {
-  if (config_.embedding.images()) throw Error("linear_transformer: images are not read token by token");
-  if (window() > 0) return make_window_decoder(*this, ops_, "linear_transformer", window(), batch, capacity);
-  if (!config_.causal) throw Error("linear_transformer: a bidirectional model cannot read one token at a time");
-  embedding_.check_length(capacity);
-  const LinearAttentionShape s = shape({Mode::DECODING, batch, 0, 1, capacity, false});
-  std::vector<State> states(blocks_.size());
-  for (State& state : states) state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
-  return make_model_decoder<Saved>("linear_transformer", *this, std::move(states), batch, capacity);
-}
-
-// ---- What ./inspect draws ------------------------------------------------------------------------------------------
-
-std::vector<real> LinearTransformer::attention_map(size_t l, int sample) {
-  const Pass& pass = pass_;
-  LinearAttentionShape s = shape(pass);
-  s.feature_map = FeatureMap::IDENTITY;  // qkv has φ(q) and φ(k)
-  Tensor inv_sum, states(ops_, states_shape(pass));
-  if (config_.normalized) inv_sum.resize(ops_, {pass.batch, s.heads, pass.count});
-  const auto attend = [&](real* y, real* qkv) {
-    ops_.linear_attention(y, inv_sum.data(), states.data(), nullptr, qkv, s);
-  };
-  return attention_weights(ops_, saved_.blocks.at(l).qkv.data(), pass.batch, pass.count, config_.width, s.heads, sample,
-                           attend);
-}
-
-}  // namespace linear_transformer
-
-std::unique_ptr<Model> make_linear_transformer(const Json& config, Ops& ops) {
-  return std::make_unique<linear_transformer::LinearTransformer>(ConfigReader("linear_transformer", config), ops);
-}
-
-}  // namespace petroglyph

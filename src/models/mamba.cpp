@@ -44,34 +44,22 @@
 #include "models/model.h"
 #include "models/parts.h"
 
-namespace petroglyph {
-
-namespace mamba {
+namespace petroglyph::mamba {
 
 struct Config {
-  int vocab;  // V
-  int width;  // D
-  int layers;
-  int state;    // S, numbers of memory of a channel
-  int conv;     // K, taps of the convolution
-  int inner;    // I = expand·D
-  int dt_rank;  // R, the width that Δ is squeezed through
-  real norm_epsilon;
-  bool tied_head;
+  ConfigReader reader;
+  int vocab = reader.size("vocab");           // V
+  int context = reader.size("context");       // not used: the model reads sequences of any length
+  int width = reader.size("width", 1 << 16);  // D
+  int layers = reader.size("layers", 1 << 10);
+  int state = reader.size("state", 1 << 10);      // S, numbers of memory of a channel
+  int conv = reader.size("conv", 1 << 10);        // K, taps of the convolution
+  int inner = width * reader.size("expand", 64);  // I = expand·D
+  int dt_rank = reader.size("dt_rank", 1 << 16);  // R, the width that Δ is squeezed through
+  real norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
+  bool tied_head = reader.boolean("tied_head", false);
 
-  explicit Config(const Json& json) {
-    ConfigReader reader("mamba", json);
-    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    // Required, as in other language models, but not used: this one reads sequences of any length.
-    reader.integer("context", 1, 1 << 24);
-    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
-    state = static_cast<int>(reader.integer("state", 1, 1 << 10));
-    conv = static_cast<int>(reader.integer("conv", 1, 1 << 10));
-    inner = width * static_cast<int>(reader.integer("expand", 1, 64));
-    dt_rank = static_cast<int>(reader.integer("dt_rank", 1, 1 << 16));
-    norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
-    tied_head = reader.boolean("tied_head", false);
+  explicit Config(const Json& json) : reader("mamba", json) {
     reader.finish();
     if (int64_t{1} * inner * conv > 1 << 28)
       reader.fail(text("expand times width, %d channels, times conv %d is more than 268,435,456 taps", inner, conv));
@@ -110,12 +98,12 @@ struct Saved {
 
   void resize(Ops& ops, const Config& c, const Pass& pass) {
     const int64_t N = pass.rows();
-    blocks.resize(pass.mode == Mode::TRAINING ? static_cast<size_t>(c.layers) : 1);
+    blocks.resize(pass.is_training() ? static_cast<size_t>(c.layers) : 1);
     for (Block& b : blocks) {
       b.x.resize(ops, {N, c.width});
       for (Tensor* t : {&b.v, &b.z, &b.y}) t->resize(ops, {N, c.inner});
       b.projected.resize(ops, {N, c.projected()});
-      if (pass.mode == Mode::TRAINING) b.h.resize(ops, {pass.batch, scan_shape(c, pass).segments(), c.state, c.inner});
+      if (pass.is_training()) b.h.resize(ops, {pass.batch, scan_shape(c, pass).segments(), c.state, c.inner});
     }
     for (Tensor* t : {&x, &r}) t->resize(ops, {N, c.width});
     inv_rms.resize(ops, {N});
@@ -158,6 +146,15 @@ real initial_dt_bias(int64_t, const Random4& random) {
 }
 
 class Mamba final : public Model {
+  Config config_;
+  Ops& ops_;
+  Parameter *token_embedding_, *final_norm_;  // (V,D), (D)
+  std::vector<Block> blocks_;
+  Linear head_;  // (V,D)
+  Pass pass_{};  // the last forward()
+  Saved saved_;  // its activations
+  Gradients gradients_;
+
  public:
   Mamba(const Json& json, Ops& ops) : config_(json), ops_(ops) {
     const Config& c = config_;
@@ -173,183 +170,152 @@ class Mamba final : public Model {
   int classes() const override { return config_.vocab; }
   bool has_fixed_state() const override { return true; }
 
-  const real* forward(const Input& input) override;
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
+  // Initial values of projections as in the linear-time paper's appendix B (the workshop paper's D): N(0, 0.02²),
+  // divided by √(residual connections) where they lead back into the residual stream. The others are the usual ones of
+  // Mamba: A = −1, −2, …, −S, the skip D = 1, W_Δ uniform within ±1/√R, as in the authors' code (its output has a third
+  // of its input's variance), b_Δ as above; the convolution is uniform within ±1/√K, the field's default for K inputs.
+  void add_block(const std::string& name) {
+    const Config& c = config_;
+    const int I = c.inner, S = c.state;
+    const Init taps = Init::uniform(1 / numerics::sqrt(static_cast<real>(c.conv)));
+    Block& b = blocks_.emplace_back();
+    b.norm = &parameters.add(name + "norm.weight", {c.width}, Init::ones());
+    b.in_proj = &parameters.add(name + "in_proj.weight", {2 * I, c.width}, Init::normal(WEIGHT_DEVIATION));
+    b.conv = &parameters.add(name + "conv.weight", {I, c.conv}, taps);
+    b.conv_bias = &parameters.add(name + "conv.bias", {I}, taps);
+    b.x_proj = Linear(parameters, name + "x_proj", I, c.projected(), Init::normal(WEIGHT_DEVIATION));
+    b.dt_proj = Linear(parameters, name + "dt_proj", c.dt_rank, I,
+                       Init::uniform(1 / numerics::sqrt(static_cast<real>(c.dt_rank))));
+    b.dt_proj.bias = &parameters.add(name + "dt_proj.bias", {I}, Init::function(initial_dt_bias));
+    b.A_log = &parameters.add(name + "A_log", {I, S}, Init::function([S](int64_t index, const Random4&) {
+                                return numerics::log(static_cast<float>(index % S + 1));
+                              }));
+    b.skip = &parameters.add(name + "D", {I}, Init::ones());
+    b.out_proj = Linear(parameters, name + "out_proj", I, c.width, Init::normal(output_deviation(c.layers)));
+  }
+
+  // ---- Forward ------------------------------------------------------------------------------------------------------
+
+  const real* forward(const Input& input) override {
+    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+    return run(input, saved_, nullptr, pass_);
+  }
 
   // The tokens of a pass through the model; states: in decoding, of each block. The logits (N,V), or null without
   // need_logits.
-  const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass);
+  const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass) {
+    const Config& c = config_;
+    const int64_t N = pass.rows();
+    s.resize(ops_, c, pass);
 
- private:
-  void add_block(const std::string& name);
-  void block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass);
-  void block_backward(const Block& w, const Saved::Block& a);
-  void make_pre_step(const Block& w, const Saved::Block& a, Saved& s, int64_t N);
+    ops_.embedding(s.x, token_embedding_->value, nullptr, input.tokens_for("mamba"), 0, pass.batch, pass.count,
+                   c.width);
+    for (size_t l = 0; l < blocks_.size(); ++l)
+      block_forward(blocks_[l], s.blocks[pass.is_training() ? l : 0], s, pass.is_training() ? nullptr : &(*states)[l],
+                    pass);
+    if (!pass.need_logits) return nullptr;
+    ops_.rms_norm(s.r, s.inv_rms, s.x, final_norm_->value, c.norm_epsilon, N, c.width);  // r = norm(x)        (N,D)
+    head_.forward(ops_, s.logits, s.r, N);                                               // logits = W_head r  (N,V)
+    return s.logits;
+  }
 
-  Config config_;
-  Ops& ops_;
-  Parameter *token_embedding_, *final_norm_;  // (V,D), (D)
-  std::vector<Block> blocks_;
-  Linear head_;  // (V,D)
-  Pass pass_{};  // the last forward()
-  Saved saved_;  // its activations
-  Gradients gradients_;
+  // Convolution and scan start from zeros; with `state` they continue after the earlier positions.
+  void block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass) {
+    const int D = config_.width, I = config_.inner, S = config_.state;
+    const int64_t N = pass.rows(), half = static_cast<int64_t>(I) * D;
+    const real *const B = a.projected + config_.dt_rank, *const C = B + S;
+    const real *const W_v = w.in_proj->value, *const W_z = W_v + half;
+
+    ops_.copy(a.x, 0, s.x, 0, s.x.bytes(), 1);
+    ops_.rms_norm(s.r, s.inv_rms, a.x, w.norm->value, config_.norm_epsilon, N, D);  // r = norm(x)    (N,D)
+    ops_.linear(a.v, s.r, W_v, nullptr, N, D, I, Into::WRITE);                      // v = W_v r      (N,I)
+    ops_.linear(a.z, s.r, W_z, nullptr, N, D, I, Into::WRITE);                      // z = W_z r      (N,I)
+    // u = silu(conv(v))                                                                                          (N,I)
+    ops_.causal_convolution(s.u, state ? state->v.data() : nullptr, a.v, w.conv->value, w.conv_bias->value, pass.batch,
+                            pass.count, I, config_.conv);
+    w.x_proj.forward(ops_, a.projected, s.u, N);  // δ, B, C        (N,P)
+    make_pre_step(w, a, s, N);                    // Δ              (N,I)
+    // h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t,  y_t = Σ_s h_{t,s} C_{t,s} + D u_t                                   (N,I)
+    ops_.selective_scan(a.y, state ? state->h.data() : nullptr, state ? nullptr : a.h.data(), s.u, s.pre_step,
+                        w.A_log->value, B, C, w.skip->value, scan_shape(config_, pass));
+    ops_.silu_gate(s.gated, a.y, a.z, N * I);              // y ∘ silu(z)    (N,I)
+    w.out_proj.forward(ops_, s.x, s.gated, N, Into::ADD);  // x += W_out …   (N,D)
+  }
+
+  // s.pre_step = W_Δ δ + b_Δ, whose softplus is Δ
+  void make_pre_step(const Block& w, const Saved::Block& a, Saved& s, int64_t N) {
+    const int R = config_.dt_rank, P = config_.projected();
+    ops_.copy(s.low, R * sizeof(real), a.projected, P * sizeof(real), R * sizeof(real), static_cast<size_t>(N));
+    w.dt_proj.forward(ops_, s.pre_step, s.low, N);
+  }
+
+  // ---- Backward -----------------------------------------------------------------------------------------------------
+
+  void backward(const Input& input, const real* dlogits) override {
+    const Config& c = config_;
+    const int64_t N = pass_.rows();
+    const Saved& s = saved_;
+    gradients_.resize(ops_, c, pass_);
+
+    head_.backward(ops_, gradients_.dr, dlogits, s.r, N);
+    ops_.rms_norm_backward(gradients_.dx, final_norm_->gradient, gradients_.dr, s.x, s.inv_rms, final_norm_->value, N,
+                           c.width, Into::WRITE);
+    for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], s.blocks[l]);
+    ops_.embedding_backward(token_embedding_->gradient, nullptr, gradients_.dx, input.tokens, input.batch, input.length,
+                            c.width, c.vocab);
+  }
+
+  // dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
+  // block adds its part.
+  void block_backward(const Block& w, const Saved::Block& a) {
+    const int D = config_.width, I = config_.inner, S = config_.state, R = config_.dt_rank, P = config_.projected();
+    const int batch = pass_.batch, T = pass_.count;
+    const int64_t N = pass_.rows(), half = static_cast<int64_t>(I) * D;
+    Saved& s = saved_;
+    Gradients& g = gradients_;
+    real *const dB = g.dprojected + R, *const dC = dB + S;
+    real* const dy = g.dv;  // read for the last time before dv is written
+    const real *const B = a.projected.data() + R, *const C = B + S;
+
+    w.out_proj.backward_input(ops_, dy, g.dx, N);                     // x += W_out gated
+    ops_.silu_gate_backward(dy, g.dz, s.gated, dy, a.y, a.z, N * I);  // gated = y ∘ silu(z), again
+    w.out_proj.backward_weight(ops_, g.dx, s.gated, N);
+    const real *const taps = w.conv->value, *const bias = w.conv_bias->value;
+    ops_.causal_convolution(s.u, nullptr, a.v, taps, bias, batch, T, I, config_.conv);  // u again
+    make_pre_step(w, a, s, N);                                                          // Δ again
+    // y and h, with Δ = softplus(pre_step) and A = −exp(A_log)
+    ops_.selective_scan_backward(g.du, g.dpre_step, w.A_log->gradient, dB, dC, w.skip->gradient, g.partial, dy, a.h,
+                                 s.u, s.pre_step, w.A_log->value, B, C, w.skip->value, scan_shape(config_, pass_));
+    w.dt_proj.backward(ops_, g.dlow, g.dpre_step, s.low, N);  // Δ from δ
+    ops_.copy(g.dprojected, P * sizeof(real), g.dlow, R * sizeof(real), R * sizeof(real), static_cast<size_t>(N));
+    w.x_proj.backward(ops_, g.du, g.dprojected, s.u, N, Into::ADD);  // δ, B, C from u
+    // u = silu(conv(v))
+    ops_.causal_convolution_backward(g.dv, w.conv->gradient, w.conv_bias->gradient, g.du, a.v, taps, bias, batch, T, I,
+                                     config_.conv);
+    ops_.rms_norm(s.r, s.inv_rms, a.x, w.norm->value, config_.norm_epsilon, N, D);         // r again
+    ops_.linear_backward_weight(w.in_proj->gradient, nullptr, g.dv, s.r, N, D, I);         // v = W_v r
+    ops_.linear_backward_weight(w.in_proj->gradient + half, nullptr, g.dz, s.r, N, D, I);  // z = W_z r
+    ops_.linear_backward_input(g.dr, g.dv, w.in_proj->value, N, D, I, Into::WRITE);
+    ops_.linear_backward_input(g.dr, g.dz, w.in_proj->value + half, N, D, I, Into::ADD);
+    ops_.rms_norm_backward(g.dx, w.norm->gradient, g.dr, a.x, s.inv_rms, w.norm->value, N, D, Into::ADD);
+  }
+
+  // ---- Decoding -----------------------------------------------------------------------------------------------------
+
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    std::vector<State> states(blocks_.size());
+    for (State& state : states) {
+      state.v.resize(ops_, {batch, config_.conv - 1, config_.inner});
+      state.h.resize(ops_, {batch, config_.state, config_.inner});
+      state.v.zero();
+      state.h.zero();
+    }
+    return make_model_decoder<Saved>("mamba", *this, std::move(states), batch, capacity);
+  }
 };
 
-// Initial values of projections as in the linear-time paper's appendix B (the workshop paper's D): N(0, 0.02²), divided
-// by √(residual connections) where they lead back into the residual stream. The others are the usual ones of Mamba:
-// A = −1, −2, …, −S, the skip D = 1, W_Δ uniform within ±1/√R, as in the authors' code (its output has a third of its
-// input's variance), b_Δ as above; the convolution is uniform within ±1/√K, the field's default for K inputs.
-void Mamba::add_block(const std::string& name) {
-  const Config& c = config_;
-  const int I = c.inner, S = c.state;
-  const Init taps = Init::uniform(1 / numerics::sqrt(static_cast<real>(c.conv)));
-  Block b;
-  b.norm = &parameters.add(name + "norm.weight", {c.width}, Init::ones());
-  b.in_proj = &parameters.add(name + "in_proj.weight", {2 * I, c.width}, Init::normal(WEIGHT_DEVIATION));
-  b.conv = &parameters.add(name + "conv.weight", {I, c.conv}, taps);
-  b.conv_bias = &parameters.add(name + "conv.bias", {I}, taps);
-  b.x_proj = Linear(parameters, name + "x_proj", I, c.projected(), Init::normal(WEIGHT_DEVIATION));
-  b.dt_proj = Linear(parameters, name + "dt_proj", c.dt_rank, I,
-                     Init::uniform(1 / numerics::sqrt(static_cast<real>(c.dt_rank))));
-  b.dt_proj.bias = &parameters.add(name + "dt_proj.bias", {I}, Init::function(initial_dt_bias));
-  b.A_log = &parameters.add(name + "A_log", {I, S}, Init::function([S](int64_t index, const Random4&) {
-                              return numerics::log(static_cast<float>(index % S + 1));
-                            }));
-  b.skip = &parameters.add(name + "D", {I}, Init::ones());
-  b.out_proj = Linear(parameters, name + "out_proj", I, c.width, Init::normal(output_deviation(c.layers)));
-  blocks_.push_back(b);
+}  // namespace petroglyph::mamba
+
+std::unique_ptr<petroglyph::Model> petroglyph::make_mamba(const Json& config, Ops& ops) {
+  return std::make_unique<mamba::Mamba>(config, ops);
 }
-
-// ---- Forward ------------------------------------------------------------------------------------------------------
-
-const real* Mamba::forward(const Input& input) {
-  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
-  return run(input, saved_, nullptr, pass_);
-}
-
-const real* Mamba::run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass) {
-  const Config& c = config_;
-  const bool training = pass.mode == Mode::TRAINING;
-  const int64_t N = pass.rows();
-  const int32_t* const tokens = input.tokens_for("mamba");
-  s.resize(ops_, c, pass);
-  real *const x = s.x.data(), *const r = s.r.data(), *const logits = s.logits.data();
-
-  ops_.embedding(x, token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, c.width);
-  for (size_t l = 0; l < blocks_.size(); ++l)
-    block_forward(blocks_[l], s.blocks[training ? l : 0], s, training ? nullptr : &(*states)[l], pass);
-  if (!pass.need_logits) return nullptr;
-  ops_.rms_norm(r, s.inv_rms.data(), x, final_norm_->value, c.norm_epsilon, N, c.width);  // r = norm(x)        (N,D)
-  head_.forward(ops_, logits, r, N);                                                      // logits = W_head r  (N,V)
-  return logits;
-}
-
-// Convolution and scan start from zeros; with `state` they continue after the earlier positions.
-void Mamba::block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass) {
-  const int D = config_.width, I = config_.inner, S = config_.state;
-  const int64_t N = pass.rows(), half = static_cast<int64_t>(I) * D;
-  real *const r = s.r.data(), *const v = a.v.data(), *const z = a.z.data(), *const u = s.u.data();
-  real *const projected = a.projected.data(), *const y = a.y.data(), *const gated = s.gated.data();
-  const real *const B = projected + config_.dt_rank, *const C = B + S;
-  const real *const W_v = w.in_proj->value, *const W_z = W_v + half;
-
-  ops_.copy(a.x.data(), 0, s.x.data(), 0, s.x.bytes(), 1);
-  ops_.rms_norm(r, s.inv_rms.data(), a.x.data(), w.norm->value, config_.norm_epsilon, N, D);  // r = norm(x)    (N,D)
-  ops_.linear(v, r, W_v, nullptr, N, D, I, Into::WRITE);                                      // v = W_v r      (N,I)
-  ops_.linear(z, r, W_z, nullptr, N, D, I, Into::WRITE);                                      // z = W_z r      (N,I)
-  // u = silu(conv(v))                                                                                          (N,I)
-  ops_.causal_convolution(u, state ? state->v.data() : nullptr, v, w.conv->value, w.conv_bias->value, pass.batch,
-                          pass.count, I, config_.conv);
-  w.x_proj.forward(ops_, projected, u, N);  // δ, B, C        (N,P)
-  make_pre_step(w, a, s, N);                // Δ              (N,I)
-  // h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t,  y_t = Σ_s h_{t,s} C_{t,s} + D u_t                                   (N,I)
-  ops_.selective_scan(y, state ? state->h.data() : nullptr, state ? nullptr : a.h.data(), u, s.pre_step.data(),
-                      w.A_log->value, B, C, w.skip->value, scan_shape(config_, pass));
-  ops_.silu_gate(gated, y, z, N * I);                         // y ∘ silu(z)    (N,I)
-  w.out_proj.forward(ops_, s.x.data(), gated, N, Into::ADD);  // x += W_out …   (N,D)
-}
-
-// s.pre_step = W_Δ δ + b_Δ, whose softplus is Δ
-void Mamba::make_pre_step(const Block& w, const Saved::Block& a, Saved& s, int64_t N) {
-  const int R = config_.dt_rank, P = config_.projected();
-  ops_.copy(s.low.data(), R * sizeof(real), a.projected.data(), P * sizeof(real), R * sizeof(real),
-            static_cast<size_t>(N));
-  w.dt_proj.forward(ops_, s.pre_step.data(), s.low.data(), N);
-}
-
-// ---- Backward -----------------------------------------------------------------------------------------------------
-
-void Mamba::backward(const Input& input, const real* dlogits) {
-  const Config& c = config_;
-  const int64_t N = pass_.rows();
-  const Saved& s = saved_;
-  gradients_.resize(ops_, c, pass_);
-  real *const dx = gradients_.dx.data(), *const dr = gradients_.dr.data();
-
-  head_.backward(ops_, dr, dlogits, s.r.data(), N);
-  ops_.rms_norm_backward(dx, final_norm_->gradient, dr, s.x.data(), s.inv_rms.data(), final_norm_->value, N, c.width,
-                         Into::WRITE);
-  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], s.blocks[l]);
-  ops_.embedding_backward(token_embedding_->gradient, nullptr, dx, input.tokens, input.batch, input.length, c.width,
-                          c.vocab);
-}
-
-// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
-// block adds its part.
-void Mamba::block_backward(const Block& w, const Saved::Block& a) {
-  const int D = config_.width, I = config_.inner, S = config_.state, R = config_.dt_rank, P = config_.projected();
-  const int batch = pass_.batch, T = pass_.count;
-  const int64_t N = pass_.rows(), half = static_cast<int64_t>(I) * D;
-  Saved& s = saved_;
-  Gradients& g = gradients_;
-  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dv = g.dv.data(), *const dz = g.dz.data();
-  real *const du = g.du.data(), *const dpre_step = g.dpre_step.data();
-  real *const dprojected = g.dprojected.data(), *const dB = dprojected + R, *const dC = dB + S;
-  real* const dy = dv;  // read for the last time before dv is written
-  const real *const v = a.v.data(), *const z = a.z.data(), *const y = a.y.data();
-  const real *const B = a.projected.data() + R, *const C = B + S;
-  real *const r = s.r.data(), *const u = s.u.data(), *const gated = s.gated.data();
-
-  w.out_proj.backward_input(ops_, dy, dx, N);               // x += W_out gated
-  ops_.silu_gate_backward(dy, dz, gated, dy, y, z, N * I);  // gated = y ∘ silu(z), again
-  w.out_proj.backward_weight(ops_, dx, gated, N);
-  ops_.causal_convolution(u, nullptr, v, w.conv->value, w.conv_bias->value, batch, T, I, config_.conv);  // u again
-  make_pre_step(w, a, s, N);                                                                             // Δ again
-  // y and h, with Δ = softplus(pre_step) and A = −exp(A_log)
-  ops_.selective_scan_backward(du, dpre_step, w.A_log->gradient, dB, dC, w.skip->gradient, g.partial.data(), dy,
-                               a.h.data(), u, s.pre_step.data(), w.A_log->value, B, C, w.skip->value,
-                               scan_shape(config_, pass_));
-  w.dt_proj.backward(ops_, g.dlow.data(), dpre_step, s.low.data(), N);  // Δ from δ
-  ops_.copy(dprojected, P * sizeof(real), g.dlow.data(), R * sizeof(real), R * sizeof(real), static_cast<size_t>(N));
-  w.x_proj.backward(ops_, du, dprojected, u, N, Into::ADD);  // δ, B, C from u
-  // u = silu(conv(v))
-  ops_.causal_convolution_backward(dv, w.conv->gradient, w.conv_bias->gradient, du, v, w.conv->value,
-                                   w.conv_bias->value, batch, T, I, config_.conv);
-  ops_.rms_norm(r, s.inv_rms.data(), a.x.data(), w.norm->value, config_.norm_epsilon, N, D);  // r again
-  ops_.linear_backward_weight(w.in_proj->gradient, nullptr, dv, r, N, D, I);                  // v = W_v r
-  ops_.linear_backward_weight(w.in_proj->gradient + half, nullptr, dz, r, N, D, I);           // z = W_z r
-  ops_.linear_backward_input(dr, dv, w.in_proj->value, N, D, I, Into::WRITE);
-  ops_.linear_backward_input(dr, dz, w.in_proj->value + half, N, D, I, Into::ADD);
-  ops_.rms_norm_backward(dx, w.norm->gradient, dr, a.x.data(), s.inv_rms.data(), w.norm->value, N, D, Into::ADD);
-}
-
-// ---- Decoding -----------------------------------------------------------------------------------------------------
-
-std::unique_ptr<Decoder> Mamba::make_decoder(int batch, int capacity) {
-  std::vector<State> states(blocks_.size());
-  for (State& state : states) {
-    state.v.resize(ops_, {batch, config_.conv - 1, config_.inner});
-    state.h.resize(ops_, {batch, config_.state, config_.inner});
-    state.v.zero();
-    state.h.zero();
-  }
-  return make_model_decoder<Saved>("mamba", *this, std::move(states), batch, capacity);
-}
-
-}  // namespace mamba
-
-std::unique_ptr<Model> make_mamba(const Json& config, Ops& ops) { return std::make_unique<mamba::Mamba>(config, ops); }
-
-}  // namespace petroglyph

@@ -20,7 +20,7 @@
 // A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Saved are e,
 // each block's x and the last one, and of a layer the normalized z and 1/std of each row; n and y are computed again.
 //
-// Decoding slides the window: the logits at token t are those of the window that ends there (models/window_decoder.h).
+// Decoding slides the window: the logits at token t are those of the window that ends there (window_decoder.cpp).
 
 #include <utility>
 
@@ -30,28 +30,20 @@
 #include "models/model.h"
 #include "models/parts.h"
 
-namespace petroglyph {
-
-namespace mlp_lm {
+namespace petroglyph::mlp_lm {
 
 struct Config {
-  int vocab;      // V
-  int context;    // T
-  int embedding;  // d
-  int width;      // w
-  int blocks;
+  ConfigReader reader;
+  int vocab = reader.size("vocab");                   // V
+  int context = reader.size("context", 1 << 16);      // T
+  int embedding = reader.size("embedding", 1 << 14);  // d
+  int width = reader.size("width", 1 << 20);          // w
+  int blocks = static_cast<int>(reader.integer("blocks", 0, 1 << 10, 2));
 
-  explicit Config(const Json& json) {
-    ConfigReader reader("mlp_lm", json);
-    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    context = static_cast<int>(reader.integer("context", 1, 1 << 16));
-    embedding = static_cast<int>(reader.integer("embedding", 1, 1 << 14));
-    width = static_cast<int>(reader.integer("width", 1, 1 << 20));
-    blocks = static_cast<int>(reader.integer("blocks", 0, 1 << 10, 2));
+  explicit Config(const Json& json) : reader("mlp_lm", json) {
     reader.finish();
     if (int64_t{1} * context * embedding > 1 << 24)
-      reader.fail(
-          petroglyph::text("context %d times embedding %d is more than the first layer can read", context, embedding));
+      reader.fail(text("context %d times embedding %d is more than the first layer can read", context, embedding));
   }
   int read() const { return context * embedding; }
 };
@@ -71,7 +63,7 @@ class Layer {
   // y (N,out) once more, in scratch
   const real* output(Ops& ops, const Norm::Saved& saved, Tensor& scratch, int64_t N) const {
     norm_.output(ops, saved, scratch, N);
-    ops.pointwise(scratch.data(), scratch.data(), Pointwise::RELU, N * linear_.out);
+    ops.pointwise(scratch, scratch, Pointwise::RELU, N * linear_.out);
     return scratch.data();
   }
   // dx (N,in) from dy (N,out), or dx += that; dx may be dy. scratch, dz: (N,out) each
@@ -79,9 +71,9 @@ class Layer {
                 Tensor& dz, int64_t N) const {
     const real* n = norm_.output(ops, saved, scratch, N);
     dz.resize(ops, {N, linear_.out});
-    ops.pointwise_backward(dz.data(), nullptr, dy, n, Pointwise::RELU, N * linear_.out);
-    norm_.backward(ops, dz.data(), dz.data(), saved, N, Into::WRITE);
-    linear_.backward(ops, dx, dz.data(), x, N, into);
+    ops.pointwise_backward(dz, nullptr, dy, n, Pointwise::RELU, N * linear_.out);
+    norm_.backward(ops, dz, dz, saved, N, Into::WRITE);
+    linear_.backward(ops, dx, dz, x, N, into);
   }
 
  private:
@@ -128,6 +120,15 @@ struct Gradients {
 };
 
 class MlpLm final : public Model {
+  Config config_;
+  Ops& ops_;
+  Parameter* embedding_;  // (V,d)
+  Layer first_;
+  std::vector<Block> blocks_;
+  Linear head_;  // (V,d)
+  Saved saved_;  // the last forward()
+  Gradients gradients_;
+
  public:
   // The paper does not give initial values. All have GPT-2's deviation of 0.02, also the embedding: the norms undo the
   // scale, but from small initial values the learned part soon dominates, and the shape of a neuron becomes visible
@@ -151,74 +152,56 @@ class MlpLm final : public Model {
   int classes() const override { return config_.vocab; }
   int window() const override { return config_.context; }
   int64_t logit_rows(const Input& input) const override { return input.batch; }
-  const real* forward(const Input& input) override;
-  void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
     return make_window_decoder(*this, ops_, "mlp_lm", config_.context, batch, capacity);
   }
 
- private:
-  Config config_;
-  Ops& ops_;
-  Parameter* embedding_;  // (V,d)
-  Layer first_;
-  std::vector<Block> blocks_;
-  Linear head_;  // (V,d)
-  Saved saved_;  // the last forward()
-  Gradients gradients_;
+  // ---- Forward ------------------------------------------------------------------------------------------------------
+
+  const real* forward(const Input& input) override {
+    const Config& c = config_;
+    const int64_t B = input.batch;
+    const int32_t* tokens = input.tokens_for("mlp_lm");
+    if (input.length != c.context)
+      throw Error(text("mlp_lm: %d tokens, this model reads exactly its context of %d", input.length, c.context));
+    saved_.resize(ops_, c, B);
+
+    ops_.embedding(saved_.e, embedding_->value, nullptr, tokens, 0, input.batch, c.context, c.embedding);
+    first_.forward(ops_, saved_.first, saved_.x, saved_.e, B);  // x = relu(norm(W_first e + b))    (B,d)
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      Saved::Block& s = saved_.blocks[i];
+      ops_.copy(s.x, 0, saved_.x, 0, s.x.bytes(), 1);
+      blocks_[i].up.forward(ops_, s.up, saved_.u, saved_.x, B);             // u = relu(norm(W_up x + b))    (B,w)
+      blocks_[i].down.forward(ops_, s.down, saved_.y, saved_.u, B);         // y = relu(norm(W_down u + b))  (B,d)
+      ops_.add(saved_.x, c.embedding, saved_.x, saved_.y, B, c.embedding);  // x += y                        (B,d)
+    }
+    head_.forward(ops_, saved_.logits, saved_.x, B);  // logits = W_head x              (B,V)
+    return saved_.logits;
+  }
+
+  // ---- Backward -----------------------------------------------------------------------------------------------------
+
+  void backward(const Input& input, const real* dlogits) override {
+    const Config& c = config_;
+    const int64_t B = input.batch;
+    Gradients& g = gradients_;
+    g.resize(ops_, c, B);
+
+    head_.backward(ops_, g.dx, dlogits, saved_.x, B);
+    for (size_t i = blocks_.size(); i-- > 0;) {
+      const Saved::Block& s = saved_.blocks[i];
+      const real* const u = blocks_[i].up.output(ops_, s.up, saved_.u, B);
+      blocks_[i].down.backward(ops_, g.du, Into::WRITE, g.dx, s.down, u, g.scratch, g.dz, B);
+      blocks_[i].up.backward(ops_, g.dx, Into::ADD, g.du, s.up, s.x, g.scratch, g.dz, B);
+    }
+    first_.backward(ops_, g.de, Into::WRITE, g.dx, saved_.first, saved_.e, g.scratch, g.dz, B);
+    ops_.embedding_backward(embedding_->gradient, nullptr, g.de, input.tokens, input.batch, c.context, c.embedding,
+                            c.vocab);
+  }
 };
 
-// ---- Forward ------------------------------------------------------------------------------------------------------
+}  // namespace petroglyph::mlp_lm
 
-const real* MlpLm::forward(const Input& input) {
-  const Config& c = config_;
-  const int64_t B = input.batch;
-  const int32_t* tokens = input.tokens_for("mlp_lm");
-  if (input.length != c.context)
-    throw Error(text("mlp_lm: %d tokens, this model reads exactly its context of %d", input.length, c.context));
-  saved_.resize(ops_, c, B);
-  real *const e = saved_.e.data(), *const x = saved_.x.data(), *const logits = saved_.logits.data();
-  real *const u = saved_.u.data(), *const y = saved_.y.data();
-
-  ops_.embedding(e, embedding_->value, nullptr, tokens, 0, input.batch, c.context, c.embedding);
-  first_.forward(ops_, saved_.first, x, e, B);  // x = relu(norm(W_first e + b))    (B,d)
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    Saved::Block& s = saved_.blocks[i];
-    ops_.copy(s.x.data(), 0, x, 0, s.x.bytes(), 1);
-    blocks_[i].up.forward(ops_, s.up, u, x, B);      // u = relu(norm(W_up x + b))    (B,w)
-    blocks_[i].down.forward(ops_, s.down, y, u, B);  // y = relu(norm(W_down u + b))  (B,d)
-    ops_.add(x, c.embedding, x, y, B, c.embedding);  // x += y                        (B,d)
-  }
-  head_.forward(ops_, logits, x, B);  // logits = W_head x              (B,V)
-  return logits;
-}
-
-// ---- Backward -----------------------------------------------------------------------------------------------------
-
-void MlpLm::backward(const Input& input, const real* dlogits) {
-  const Config& c = config_;
-  const int64_t B = input.batch;
-  Gradients& g = gradients_;
-  g.resize(ops_, c, B);
-  real *const dx = g.dx.data(), *const du = g.du.data(), *const de = g.de.data();
-  const real *const e = saved_.e.data(), *const x = saved_.x.data();
-
-  head_.backward(ops_, dx, dlogits, x, B);
-  for (size_t i = blocks_.size(); i-- > 0;) {
-    const Saved::Block& s = saved_.blocks[i];
-    const real* const u = blocks_[i].up.output(ops_, s.up, saved_.u, B);
-    blocks_[i].down.backward(ops_, du, Into::WRITE, dx, s.down, u, g.scratch, g.dz, B);
-    blocks_[i].up.backward(ops_, dx, Into::ADD, du, s.up, s.x.data(), g.scratch, g.dz, B);
-  }
-  first_.backward(ops_, de, Into::WRITE, dx, saved_.first, e, g.scratch, g.dz, B);
-  ops_.embedding_backward(embedding_->gradient, nullptr, de, input.tokens, input.batch, c.context, c.embedding,
-                          c.vocab);
-}
-
-}  // namespace mlp_lm
-
-std::unique_ptr<Model> make_mlp_lm(const Json& config, Ops& ops) {
+std::unique_ptr<petroglyph::Model> petroglyph::make_mlp_lm(const Json& config, Ops& ops) {
   return std::make_unique<mlp_lm::MlpLm>(config, ops);
 }
-
-}  // namespace petroglyph

@@ -117,6 +117,7 @@ struct Pass {
   bool need_logits;
 
   int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N = B·n
+  bool is_training() const { return mode == Mode::TRAINING; }
 };
 
 // Incremental decoding of a batch of sequences. Stores what later tokens need of the earlier ones: a KV cache

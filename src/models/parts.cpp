@@ -13,6 +13,11 @@ Activation read_activation(ConfigReader& reader) {
                           : Activation::GELU;
 }
 
+PreNorm read_pre_norm(ConfigReader& reader) {
+  const std::string name = reader.choice("pre_activation_norm", {"exact", "approximate", "none"});
+  return name == "exact" ? PreNorm::EXACT : name == "none" ? PreNorm::NONE : PreNorm::APPROXIMATE;
+}
+
 void check_length(const std::string& model, int length, int context) {
   if (length > context)
     throw Error(text("%s: a sequence of %d tokens is longer than the context of %d", model.c_str(), length, context));
@@ -54,35 +59,35 @@ void Norm::normalize(Ops& ops, Saved& saved, real* y, const real* x, int64_t N) 
   saved.hat.resize(ops, {N, width_});
   saved.inv_std.resize(ops, {N});
   if (weight_)
-    ops.layer_norm(y, saved.hat.data(), saved.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N, width_);
+    ops.layer_norm(y, saved.hat, saved.inv_std, x, weight_->value, bias_->value, epsilon_, N, width_);
   else
-    ops.normalize(saved.hat.data(), saved.inv_std.data(), x, N, width_);
+    ops.normalize(saved.hat, saved.inv_std, x, N, width_);
 }
 
 const real* Norm::forward(Ops& ops, Saved& saved, Tensor& output, const real* x, int64_t N) const {
   if (weight_) output.resize(ops, {N, width_});
-  normalize(ops, saved, output.data(), x, N);
+  normalize(ops, saved, output, x, N);
   return weight_ ? output.data() : saved.hat.data();
 }
 
 void Norm::in_place(Ops& ops, Saved& saved, real* x, int64_t N) const {
   normalize(ops, saved, x, x, N);
-  if (!weight_) ops.copy(x, 0, saved.hat.data(), 0, saved.hat.bytes(), 1);
+  if (!weight_) ops.copy(x, 0, saved.hat, 0, saved.hat.bytes(), 1);
 }
 
 const real* Norm::output(Ops& ops, const Saved& saved, Tensor& output, int64_t N) const {
   if (!weight_) return saved.hat.data();
   output.resize(ops, {N, width_});
-  ops.layer_norm_output(output.data(), saved.hat.data(), weight_->value, bias_->value, N, width_);
+  ops.layer_norm_output(output, saved.hat, weight_->value, bias_->value, N, width_);
   return output.data();
 }
 
 void Norm::backward(Ops& ops, real* dx, const real* dy, const Saved& saved, int64_t N, Into into) const {
   if (weight_)
-    ops.layer_norm_backward(dx, weight_->gradient, bias_->gradient, dy, saved.hat.data(), saved.inv_std.data(),
-                            weight_->value, N, width_, into);
+    ops.layer_norm_backward(dx, weight_->gradient, bias_->gradient, dy, saved.hat, saved.inv_std, weight_->value, N,
+                            width_, into);
   else
-    ops.normalize_backward(dx, dy, saved.hat.data(), saved.inv_std.data(), N, width_, into);
+    ops.normalize_backward(dx, dy, saved.hat, saved.inv_std, N, width_, into);
 }
 
 Mlp::Mlp(Parameters& parameters, const std::string& name, int width, int hidden, Pointwise activation, const Init& up,
@@ -94,20 +99,19 @@ Mlp::Mlp(Parameters& parameters, const std::string& name, int width, int hidden,
 void Mlp::forward(Ops& ops, Saved& saved, real* x, const real* r, Tensor& hidden, int64_t N) const {
   saved.up.resize(ops, {N, up_.out});
   hidden.resize(ops, {N, up_.out});
-  up_.forward(ops, saved.up.data(), r, N);                                  // W_up r + b_up            (N,H)
-  ops.pointwise(hidden.data(), saved.up.data(), activation_, N * up_.out);  // f of that                (N,H)
-  down_.forward(ops, x, hidden.data(), N, Into::ADD);                       // x += W_down … + b_down   (N,D)
+  up_.forward(ops, saved.up, r, N);                           // W_up r + b_up            (N,H)
+  ops.pointwise(hidden, saved.up, activation_, N * up_.out);  // f of that                (N,H)
+  down_.forward(ops, x, hidden, N, Into::ADD);                // x += W_down … + b_down   (N,D)
 }
 
 void Mlp::backward(Ops& ops, real* dr, Into into, const real* dx, const Saved& saved, const real* r, Tensor& hidden,
                    Tensor& dhidden, int64_t N) const {
   hidden.resize(ops, {N, up_.out});
   dhidden.resize(ops, {N, up_.out});
-  real* const dup = dhidden.data();
-  down_.backward_input(ops, dup, dx, N);
-  ops.pointwise_backward(dup, hidden.data(), dup, saved.up.data(), activation_, N * up_.out);  // and f once more
-  down_.backward_weight(ops, dx, hidden.data(), N);
-  up_.backward(ops, dr, dup, r, N, into);
+  down_.backward_input(ops, dhidden, dx, N);
+  ops.pointwise_backward(dhidden, hidden, dhidden, saved.up, activation_, N * up_.out);  // and f once more
+  down_.backward_weight(ops, dx, hidden, N);
+  up_.backward(ops, dr, dhidden, r, N, into);
 }
 
 PatchEmbedding::PatchEmbedding(Parameters& parameters, const std::string& model, int patches, int patch_size, int width)
@@ -124,20 +128,20 @@ void PatchEmbedding::forward(Ops& ops, real* x, const Input& input) {
     throw Error(text("%s: %d patches an image, expected %d", model_.c_str(), input.length, patches_));
   const int D = linear_.out;
   rows_.resize(ops, {input.rows(), D});
-  linear_.forward(ops, rows_.data(), input.patches, input.rows());
-  ops.append_class_token(x, rows_.data(), cls_token_->value, positions_->value, input.batch, patches_ + 1, D);
+  linear_.forward(ops, rows_, input.patches, input.rows());
+  ops.append_class_token(x, rows_, cls_token_->value, positions_->value, input.batch, patches_ + 1, D);
 }
 
 void PatchEmbedding::backward(Ops& ops, const real* dx, const Input& input) {
-  ops.append_class_token_backward(rows_.data(), cls_token_->gradient, positions_->gradient, dx, input.batch,
-                                  patches_ + 1, linear_.out);
-  linear_.backward_weight(ops, rows_.data(), input.patches, input.rows());
+  ops.append_class_token_backward(rows_, cls_token_->gradient, positions_->gradient, dx, input.batch, patches_ + 1,
+                                  linear_.out);
+  linear_.backward_weight(ops, rows_, input.patches, input.rows());
 }
 
 void take_last(Ops& ops, Tensor& last, const real* x, int B, int T, int D) {
   const size_t row = static_cast<size_t>(D) * sizeof(real);
   last.resize(ops, {B, D});
-  ops.copy(last.data(), row, x + static_cast<int64_t>(T - 1) * D, row * T, row, static_cast<size_t>(B));
+  ops.copy(last, row, x + static_cast<int64_t>(T - 1) * D, row * T, row, static_cast<size_t>(B));
 }
 
 void put_last(Ops& ops, Tensor& dx, const real* dlast, int B, int T, int D) {
@@ -150,14 +154,14 @@ void put_last(Ops& ops, Tensor& dx, const real* dlast, int B, int T, int D) {
 EmbeddingConfig::EmbeddingConfig(ConfigReader& reader, const std::vector<std::string>& schemes) {
   if (reader.has("patches")) {
     position = reader.choice("position", {"learned"});
-    patches = static_cast<int>(reader.integer("patches", 1, 1 << 24));
-    patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
+    patches = reader.size("patches");
+    patch_size = reader.size("patch_size", 1 << 20);
     context = patches + 1;
     return;
   }
   position = reader.choice("position", schemes);
-  vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-  context = static_cast<int>(reader.integer("context", 1, 1 << 24));
+  vocab = reader.size("vocab");
+  context = reader.size("context");
   scale = static_cast<real>(reader.number("embedding_scale", -1e6, 1e6, 1));
   deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
   norm = reader.boolean("embedding_norm", false);
@@ -212,19 +216,18 @@ void Embedding::backward(Ops& ops, const Saved& saved, real* dx, const Input& in
   }
 }
 
-ReadoutConfig::ReadoutConfig(ConfigReader& reader, const EmbeddingConfig& embedding) {
+ReadoutConfig read_readout(ConfigReader& reader, const EmbeddingConfig& embedding) {
   const bool images = embedding.images();
   const std::vector<std::string> readouts = {"all", "last"};
-  last = reader.choice("readout", images ? std::vector<std::string>{"last"} : readouts) == "last";
-  bias = reader.boolean("head_bias", false);
-  if (images) {
-    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
-    return;
-  }
-  classes = static_cast<int>(reader.integer("classes", 1, 1 << 24, embedding.vocab));
-  tied = reader.boolean("tied_head", false);
-  if (tied && classes != embedding.vocab)
-    reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", classes, embedding.vocab));
+  ReadoutConfig c;
+  c.last = reader.choice("readout", images ? std::vector<std::string>{"last"} : readouts) == "last";
+  c.bias = reader.boolean("head_bias", false);
+  c.classes = static_cast<int>(
+      reader.integer("classes", 1, 1 << 24, images ? std::nullopt : std::optional<int64_t>(embedding.vocab)));
+  c.tied = !images && reader.boolean("tied_head", false);
+  if (c.tied && c.classes != embedding.vocab)
+    reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", c.classes, embedding.vocab));
+  return c;
 }
 
 Readout::Readout(Parameters& parameters, const ReadoutConfig& config, int width, bool normalized, bool affine,
@@ -243,8 +246,8 @@ const real* Readout::forward(Ops& ops, Saved& saved, const real* x, int B, int n
   if (last) x = saved.last.data();
   if (normalized_) x = norm_.forward(ops, saved.norm, saved.normed, x, R);
   saved.logits.resize(ops, {R, head_.out});
-  head_.forward(ops, saved.logits.data(), x, R);
-  return saved.logits.data();
+  head_.forward(ops, saved.logits, x, R);
+  return saved.logits;
 }
 
 void Readout::backward(Ops& ops, Tensor& dx, Saved& saved, const real* dlogits, const real* x, int B, int n) {

@@ -22,6 +22,10 @@ constexpr real NORM_EPSILON = real(1e-5);
 // The key "activation": ψ of a relation, "exp", "relu", "elu" or "gelu".
 Activation read_activation(ConfigReader& reader);
 
+// The key "pre_activation_norm": ψ of norm(p_i + q_j), of norm(p_i) + norm(q_j), or of p_i + q_j.
+enum class PreNorm { EXACT, APPROXIMATE, NONE };
+PreNorm read_pre_norm(ConfigReader& reader);
+
 // Throws Error where a sequence is longer than the position embedding.
 void check_length(const std::string& model, int length, int context);
 
@@ -169,10 +173,8 @@ struct ReadoutConfig {
   bool last = false;  // of the last position alone
   bool bias = false;  // b_head
   bool tied = false;  // W_head is the token embedding
-
-  ReadoutConfig() = default;
-  ReadoutConfig(ConfigReader& reader, const EmbeddingConfig& embedding);
 };
+ReadoutConfig read_readout(ConfigReader& reader, const EmbeddingConfig& embedding);
 
 // logits = W_head final_norm(x) + b_head                   (R,V)
 // of R rows: all B·n; or in training, with `last`, the B last positions. In decoding each position is the last one of

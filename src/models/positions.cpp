@@ -36,11 +36,11 @@ void DistanceBias::forward(Ops& ops, int T) {
   const bool longer = bias_.size() < static_cast<int64_t>(T) * heads_;
   if (longer) bias_.resize(ops, {T, heads_});
   if (alibi_ && longer) bias_.upload(alibi_bias(T, heads_, published_slopes_));
-  if (r1_) ops.kerple_bias(bias_.data(), r1_->value, r2_->value, T, heads_);
+  if (r1_) ops.kerple_bias(bias_, r1_->value, r2_->value, T, heads_);
   if (table_) {
     if (longer) buckets_.resize(ops, {T});
     if (longer) buckets_.upload(t5_buckets(T));
-    ops.embedding(bias_.data(), table_->value, nullptr, buckets_.data(), 0, 1, T, heads_);
+    ops.embedding(bias_, table_->value, nullptr, buckets_, 0, 1, T, heads_);
   }
 }
 
@@ -52,9 +52,8 @@ real* DistanceBias::zero_gradient(Ops& ops, int T) {
 }
 
 void DistanceBias::backward(Ops& ops, int T) {
-  if (table_)
-    ops.embedding_backward(table_->gradient, nullptr, dbias_.data(), buckets_.data(), 1, T, heads_, T5_BUCKETS);
-  if (r1_) ops.kerple_bias_backward(r1_->gradient, r2_->gradient, dbias_.data(), r1_->value, r2_->value, T, heads_);
+  if (table_) ops.embedding_backward(table_->gradient, nullptr, dbias_, buckets_, 1, T, heads_, T5_BUCKETS);
+  if (r1_) ops.kerple_bias_backward(r1_->gradient, r2_->gradient, dbias_, r1_->value, r2_->value, T, heads_);
 }
 
 // ---- Products added to the scores: xl -------------------------------------------------------------------------------
@@ -69,15 +68,15 @@ RelativeScores::RelativeScores(Parameters& parameters, const std::string& prefix
 
 void RelativeScores::project(Ops& ops, Tensor& projected, Scratch& scratch, int T) const {
   projected.resize(ops, {distances(T), width_});
-  ops.linear(projected.data(), scratch.waves.table(ops, T, width_, !causal_), weight_->value, nullptr, distances(T),
-             width_, width_, Into::WRITE);
+  ops.linear(projected, scratch.waves.table(ops, T, width_, !causal_), weight_->value, nullptr, distances(T), width_,
+             width_, Into::WRITE);
 }
 
 void RelativeScores::forward(Ops& ops, AttentionInput& in, const Tensor& projected, Scratch& scratch, int64_t N) const {
   scratch.content.resize(ops, {N, width_});
   scratch.position.resize(ops, {N, width_});
-  ops.add_row(scratch.content.data(), in.q, 3 * width_, u_->value, N, width_);
-  ops.add_row(scratch.position.data(), in.q, 3 * width_, v_->value, N, width_);
+  ops.add_row(scratch.content, in.q, 3 * width_, u_->value, N, width_);
+  ops.add_row(scratch.position, in.q, 3 * width_, v_->value, N, width_);
   in.q = scratch.content.data();
   in.q_position = scratch.position.data();
   in.positions = projected.data();
@@ -93,11 +92,11 @@ void RelativeScores::attach(Ops& ops, AttentionGradient& out, Scratch& scratch, 
 }
 
 void RelativeScores::backward(Ops& ops, real* dq, Scratch& scratch, int64_t N, int T) const {
-  const real *dcontent = scratch.dcontent.data(), *dposition = scratch.dposition.data();
+  const real *dcontent = scratch.dcontent, *dposition = scratch.dposition.data();
   ops.add_row_backward(u_->gradient, dcontent, N, width_);
   ops.add_row_backward(v_->gradient, dposition, N, width_);
   ops.add(dq, 3 * width_, dcontent, dposition, N, width_);
-  ops.linear_backward_weight(weight_->gradient, nullptr, scratch.dprojected.data(),
+  ops.linear_backward_weight(weight_->gradient, nullptr, scratch.dprojected,
                              scratch.waves.table(ops, T, width_, !causal_), distances(T), width_, width_);
 }
 

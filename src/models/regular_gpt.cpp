@@ -57,47 +57,35 @@
 #include "models/config.h"
 #include "models/parts.h"
 
-namespace petroglyph {
-
-namespace regular_gpt {
+namespace petroglyph::regular_gpt {
 
 // ---- What both forms need -------------------------------------------------------------------------------------------
 
 struct Config {
-  bool chunked;  // form
-  int vocab, classes;
-  int width, hidden, heads;  // D, H
-  int chunk;                 // C
-  int thickness;             // K
-  bool last;                 // readout
+  ConfigReader reader;
+  bool chunked = reader.choice("form", {"dilated", "chunked"}, "dilated") == "chunked";
+  int vocab = reader.size("vocab");
+  int classes = reader.size("classes");         // V
+  int width = reader.size("width", 1 << 16);    // D
+  int hidden = reader.size("hidden", 1 << 20);  // H
+  int heads = reader.heads("width", width);
+  int chunk = static_cast<int>(reader.integer("chunk", 2, 1 << 16));  // C
+  int thickness = reader.size("thickness", 1 << 10);                  // K
+  bool last = reader.choice("readout", {"last", "all"}) == "last";
+  std::string norm = reader.choice("norm", {"affine"});
   // Keys of the dilated form only.
-  bool head_bias = true, tied_head = false;
-  real embedding_deviation = 1;
+  bool head_bias = chunked || reader.boolean("head_bias", true);
+  bool tied_head = !chunked && reader.boolean("tied_head", false);
+  real embedding_deviation = chunked ? 1 : static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
 
-  explicit Config(ConfigReader& reader) {
-    chunked = reader.choice("form", {"dilated", "chunked"}, "dilated") == "chunked";
-    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
-    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
-    heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
-    chunk = static_cast<int>(reader.integer("chunk", 2, 1 << 16));
+  explicit Config(const Json& json) : reader("regular_gpt", json) {
+    reader.finish();
     if (int64_t{1} * heads * chunk > 1 << 24)
       reader.fail(text("heads %d times chunk %d is more than 16,777,216 weights a position", heads, chunk));
-    if (width % heads != 0) reader.fail(text("heads %d does not divide width %d", heads, width));
-    thickness = static_cast<int>(reader.integer("thickness", 1, 1 << 10));
     if (chunked && thickness != 1) reader.fail("form \"chunked\" has thickness 1");
-    last = reader.choice("readout", {"last", "all"}) == "last";
     if (chunked && !last) reader.fail("form \"chunked\" has logits of the last position only, readout \"last\"");
-    reader.choice("norm", {"affine"});
-    if (!chunked) {
-      head_bias = reader.boolean("head_bias", true);
-      tied_head = reader.boolean("tied_head", false);
-      if (tied_head && classes != vocab)
-        reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", classes, vocab));
-      embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
-    }
-    reader.finish();
+    if (tied_head && classes != vocab)
+      reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", classes, vocab));
   }
 
   // L, the smallest L ≥ 1 with C^L ≥ T, in whole numbers: a logarithm finds 4 for C = 5 and T = 125.
@@ -150,7 +138,6 @@ void keep_finished(Ops& ops, Tensor& finished, const Tensor& x, size_t layers, c
 // ---- Dilated --------------------------------------------------------------------------------------------------------
 
 class DilatedGpt final : public Model {
- public:
   struct Block {
     Norm norm_1;
     Linear qkv;           // (3D,D), with a bias
@@ -177,34 +164,20 @@ class DilatedGpt final : public Model {
     Tensor finished;         // (N,D): x after each position's own last layer, decoding with readout "last" only
     Readout::Saved readout;  // (R,V) logits of R rows, N or B, and what leads to them
 
-    void resize(Ops& ops, const Config& c, const Pass& pass);
+    void resize(Ops& ops, const Config& c, const Pass& pass) {
+      const int64_t N = pass.rows();
+      const bool training = pass.is_training();
+      const size_t needed = training ? c.layers(pass.count) : 1;
+      if (layers.size() < needed) layers.resize(needed);  // never fewer: the memory stays
+      for (size_t l = 0; l < needed; ++l) {
+        layers[l].qkv.resize(ops, {N, 3 * c.width});
+        layers[l].weights.resize(ops, {N, c.heads, c.chunk});
+        layers[l].y.resize(ops, {N, c.width});
+      }
+      x.resize(ops, {N, c.width});
+      if (!training && c.last) finished.resize(ops, {N, c.width});
+    }
   };
-
-  DilatedGpt(const Config& config, Ops& ops);
-
-  int classes() const override { return config_.classes; }
-  int vocab() const override { return config_.vocab; }
-  bool deepens() const override { return true; }
-  int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
-
-  const real* forward(const Input& input) override {
-    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
-    return run(input, saved_, nullptr, pass_);
-  }
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
-    return make_model_decoder<Saved>("regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch,
-                                     capacity);
-  }
-
-  // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
-  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass);
-
- private:
-  const Block& block(size_t l) const { return blocks_[l % blocks_.size()]; }
-  DilatedShape shape(size_t l, const Pass& pass) const;
-  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass);
-  void layer_backward(size_t l);
 
   Config config_;
   Ops& ops_;
@@ -217,126 +190,121 @@ class DilatedGpt final : public Model {
   Tensor dx_, dr_, dy_;    // (N,D) each
   Tensor dqkv_, dhidden_;  // (N,3D), (N,H)
   Tensor dscores_;         // (N,heads,C)
+
+ public:
+  int classes() const override { return config_.classes; }
+  int vocab() const override { return config_.vocab; }
+  bool deepens() const override { return true; }
+  int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
+
+  const real* forward(const Input& input) override {
+    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+    return run(input, saved_, nullptr, pass_);
+  }
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    return make_model_decoder<Saved>("regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch,
+                                     capacity);
+  }
+
+  const Block& block(size_t l) const { return blocks_[l % blocks_.size()]; }
+
+  DilatedGpt(const Config& config, Ops& ops) : config_(config), ops_(ops) {
+    const Config& c = config_;
+    const int D = c.width;
+    const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.thickness));
+    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, D}, Init::normal(c.embedding_deviation));
+    for (int k = 0; k < c.thickness; ++k) {
+      const std::string prefix = "blocks." + std::to_string(k) + ".", attention = prefix + "attention.";
+      Block& b = blocks_.emplace_back();
+      b.norm_1 = Norm(parameters, prefix + "norm_1", D, true);
+      b.qkv = Linear(parameters, attention + "qkv", D, 3 * D, weight, true);
+      b.out = Linear(parameters, attention + "out", D, D, out, true);
+      b.relative = &parameters.add(attention + "relative", {c.heads, c.chunk}, weight);
+      b.norm_2 = Norm(parameters, prefix + "norm_2", D, true);
+      b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, Pointwise::GELU_TANH, weight, out);
+    }
+    const ReadoutConfig readout = {c.classes, c.last, c.head_bias, c.tied_head};
+    readout_ = Readout(parameters, readout, D, true, true, NORM_EPSILON, token_embedding_);
+    parameters.allocate(ops);
+  }
+
+  // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
+  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass) {
+    const bool training = pass.is_training(), each_finishes = !training && config_.last;
+    const int D = config_.width;
+    s.resize(ops_, config_, pass);
+    // x = token_embedding[token]                                                                            (N,D)
+    ops_.embedding(s.x, token_embedding_->value, nullptr, input.tokens_for("regular_gpt"), 0, pass.batch, pass.count,
+                   D);
+    for (size_t l = 0; l < config_.layers(pass.capacity); ++l) {
+      layer_forward(l, s, training ? nullptr : &(*caches)[l], pass);
+      if (each_finishes) keep_finished(ops_, s.finished, s.x, l + 1, config_, pass);
+      if (training && after_layer) after_layer(l, s.x, pass.count, config_.width);
+    }
+    if (!pass.need_logits) return nullptr;
+    const Tensor& x = each_finishes ? s.finished : s.x;
+    return readout_.forward(ops_, s.readout, x, pass.batch, pass.count, pass.mode);
+  }
+
+  void backward(const Input& input, const real* dlogits) override {
+    const Pass& pass = pass_;
+    for (Tensor* t : {&dx_, &dr_, &dy_}) t->resize(ops_, {pass.rows(), config_.width});
+    dqkv_.resize(ops_, {pass.rows(), 3 * config_.width});
+    dscores_.resize(ops_, {pass.rows(), config_.heads, config_.chunk});
+    readout_.backward(ops_, dx_, saved_.readout, dlogits, saved_.x, pass.batch, pass.count);
+    for (size_t l = config_.layers(pass.count); l-- > 0;) layer_backward(l);
+    ops_.embedding_backward(token_embedding_->gradient, nullptr, dx_, input.tokens, pass.batch, pass.count,
+                            config_.width, config_.vocab);
+  }
+
+  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
+    const Block& w = block(l);
+    const bool decoding = !pass.is_training();
+    Saved::Layer& a = s.layers[decoding ? 0 : l];
+    const int D = config_.width;
+    const int64_t N = pass.rows();
+    const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, s.x, N);  // r = norm_1(x)   (N,D)
+    w.qkv.forward(ops_, a.qkv, r, N);                               // q, k, v         (N,3D)
+    if (decoding) append(ops_, *cache, a.qkv + D, 3 * D, pass, D);
+    const real* const k = decoding ? cache->data() : a.qkv + D;
+    const DilatedInput in{a.qkv, k, k + D, nullptr, nullptr, w.relative->value};
+    ops_.dilated_attention(a.y, a.weights, in, shape(l, pass));  // y = Σ_i a_mi v_n (N,D)
+    w.out.forward(ops_, s.x, a.y, N, Into::ADD);                 // x += W_out y + b_out
+    r = w.norm_2.forward(ops_, a.norm_2, s.r, s.x, N);           // r = norm_2(x)   (N,D)
+    w.mlp.forward(ops_, a.mlp, s.x, r, s.hidden, N);             // x += W_down gelu(W_up r + …
+  }
+
+  // dx is the gradient of the layer's output before, and of its input after.
+  void layer_backward(size_t l) {
+    const Block& w = block(l);
+    Saved& s = saved_;
+    const Saved::Layer& a = s.layers[l];
+    const int D = config_.width;
+    const int64_t N = pass_.rows();
+    const real* r = w.norm_2.output(ops_, a.norm_2, s.r, N);
+    w.mlp.backward(ops_, dr_, Into::WRITE, dx_, a.mlp, r, s.hidden, dhidden_, N);
+    w.norm_2.backward(ops_, dx_, dr_, a.norm_2, N, Into::ADD);
+    w.out.backward(ops_, dy_, dx_, a.y, N);
+    const DilatedGradient out{dqkv_, dqkv_ + D, dqkv_ + 2 * D, nullptr, nullptr, dscores_.data()};
+    const DilatedInput in{a.qkv, a.qkv + D, a.qkv + 2 * D, nullptr, nullptr, w.relative->value};
+    ops_.dilated_attention_backward(out, dy_, a.weights, in, shape(l, pass_));
+    ops_.add_row_backward(w.relative->gradient, dscores_, N, config_.heads * config_.chunk);
+    r = w.norm_1.output(ops_, a.norm_1, s.r, N);
+    w.qkv.backward(ops_, dr_, dqkv_, r, N);
+    w.norm_1.backward(ops_, dx_, dr_, a.norm_1, N, Into::ADD);
+  }
+
+  DilatedShape shape(size_t l, const Pass& pass) const {
+    const Config& c = config_;
+    const int D = c.width, d = D / c.heads, dilation = c.power(l / blocks_.size()), end = pass.first + pass.count;
+    const int key_step = !pass.is_training() ? 2 * D : 3 * D;
+    return {pass.batch, pass.count, end, pass.capacity, c.heads, d, c.chunk, dilation, pass.first, 1, 3 * D, key_step};
+  }
 };
-
-void DilatedGpt::Saved::resize(Ops& ops, const Config& c, const Pass& pass) {
-  const int64_t N = pass.rows();
-  const bool training = pass.mode == Mode::TRAINING;
-  const size_t needed = training ? c.layers(pass.count) : 1;
-  if (layers.size() < needed) layers.resize(needed);  // never fewer: the memory stays
-  for (size_t l = 0; l < needed; ++l) {
-    layers[l].qkv.resize(ops, {N, 3 * c.width});
-    layers[l].weights.resize(ops, {N, c.heads, c.chunk});
-    layers[l].y.resize(ops, {N, c.width});
-  }
-  x.resize(ops, {N, c.width});
-  if (!training && c.last) finished.resize(ops, {N, c.width});
-}
-
-DilatedGpt::DilatedGpt(const Config& config, Ops& ops) : config_(config), ops_(ops) {
-  const Config& c = config_;
-  const int D = c.width;
-  const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.thickness));
-  token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, D}, Init::normal(c.embedding_deviation));
-  for (int k = 0; k < c.thickness; ++k) {
-    const std::string prefix = "blocks." + std::to_string(k) + ".", attention = prefix + "attention.";
-    Block b;
-    b.norm_1 = Norm(parameters, prefix + "norm_1", D, true);
-    b.qkv = Linear(parameters, attention + "qkv", D, 3 * D, weight, true);
-    b.out = Linear(parameters, attention + "out", D, D, out, true);
-    b.relative = &parameters.add(attention + "relative", {c.heads, c.chunk}, weight);
-    b.norm_2 = Norm(parameters, prefix + "norm_2", D, true);
-    b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, Pointwise::GELU_TANH, weight, out);
-    blocks_.push_back(b);
-  }
-  ReadoutConfig readout;
-  readout.classes = c.classes;
-  readout.last = c.last;
-  readout.bias = c.head_bias;
-  readout.tied = c.tied_head;
-  readout_ = Readout(parameters, readout, D, true, true, NORM_EPSILON, token_embedding_);
-  parameters.allocate(ops);
-}
-
-const real* DilatedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass) {
-  const bool training = pass.mode == Mode::TRAINING, each_finishes = !training && config_.last;
-  const int D = config_.width;
-  const int32_t* const tokens = input.tokens_for("regular_gpt");
-  s.resize(ops_, config_, pass);
-  // x = token_embedding[token]                                                                            (N,D)
-  ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, D);
-  for (size_t l = 0; l < config_.layers(pass.capacity); ++l) {
-    layer_forward(l, s, training ? nullptr : &(*caches)[l], pass);
-    if (each_finishes) keep_finished(ops_, s.finished, s.x, l + 1, config_, pass);
-    if (training && after_layer) after_layer(l, s.x.data(), pass.count, config_.width);
-  }
-  if (!pass.need_logits) return nullptr;
-  const Tensor& x = each_finishes ? s.finished : s.x;
-  return readout_.forward(ops_, s.readout, x.data(), pass.batch, pass.count, pass.mode);
-}
-
-void DilatedGpt::backward(const Input& input, const real* dlogits) {
-  const Pass& pass = pass_;
-  for (Tensor* t : {&dx_, &dr_, &dy_}) t->resize(ops_, {pass.rows(), config_.width});
-  dqkv_.resize(ops_, {pass.rows(), 3 * config_.width});
-  dscores_.resize(ops_, {pass.rows(), config_.heads, config_.chunk});
-  readout_.backward(ops_, dx_, saved_.readout, dlogits, saved_.x.data(), pass.batch, pass.count);
-  for (size_t l = config_.layers(pass.count); l-- > 0;) layer_backward(l);
-  ops_.embedding_backward(token_embedding_->gradient, nullptr, dx_.data(), input.tokens, pass.batch, pass.count,
-                          config_.width, config_.vocab);
-}
-
-void DilatedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
-  const Block& w = block(l);
-  const bool decoding = pass.mode == Mode::DECODING;
-  Saved::Layer& a = s.layers[decoding ? 0 : l];
-  const int D = config_.width;
-  const int64_t N = pass.rows();
-  real *const x = s.x.data(), *const qkv = a.qkv.data(), *const y = a.y.data();
-  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);  // r = norm_1(x)   (N,D)
-  w.qkv.forward(ops_, qkv, r, N);                               // q, k, v         (N,3D)
-  if (decoding) append(ops_, *cache, qkv + D, 3 * D, pass, D);
-  const real* const k = decoding ? cache->data() : qkv + D;
-  const DilatedInput in{qkv, k, k + D, nullptr, nullptr, w.relative->value};
-  ops_.dilated_attention(y, a.weights.data(), in, shape(l, pass));  // y = Σ_i a_mi v_n (N,D)
-  w.out.forward(ops_, x, y, N, Into::ADD);                          // x += W_out y + b_out
-  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);                  // r = norm_2(x)   (N,D)
-  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                    // x += W_down gelu(W_up r + …
-}
-
-// dx is the gradient of the layer's output before, and of its input after.
-void DilatedGpt::layer_backward(size_t l) {
-  const Block& w = block(l);
-  Saved& s = saved_;
-  const Saved::Layer& a = s.layers[l];
-  const int D = config_.width;
-  const int64_t N = pass_.rows();
-  const real* const qkv = a.qkv.data();
-  real *const dx = dx_.data(), *const dr = dr_.data(), *const dy = dy_.data(), *const dqkv = dqkv_.data();
-  const real* r = w.norm_2.output(ops_, a.norm_2, s.r, N);
-  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, s.hidden, dhidden_, N);
-  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
-  w.out.backward(ops_, dy, dx, a.y.data(), N);
-  const DilatedGradient out{dqkv, dqkv + D, dqkv + 2 * D, nullptr, nullptr, dscores_.data()};
-  const DilatedInput in{qkv, qkv + D, qkv + 2 * D, nullptr, nullptr, w.relative->value};
-  ops_.dilated_attention_backward(out, dy, a.weights.data(), in, shape(l, pass_));
-  ops_.add_row_backward(w.relative->gradient, dscores_.data(), N, config_.heads * config_.chunk);
-  r = w.norm_1.output(ops_, a.norm_1, s.r, N);
-  w.qkv.backward(ops_, dr, dqkv, r, N);
-  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
-}
-
-DilatedShape DilatedGpt::shape(size_t l, const Pass& pass) const {
-  const Config& c = config_;
-  const int D = c.width, d = D / c.heads, dilation = c.power(l / blocks_.size()), end = pass.first + pass.count;
-  const int key_step = pass.mode == Mode::DECODING ? 2 * D : 3 * D;
-  return {pass.batch, pass.count, end, pass.capacity, c.heads, d, c.chunk, dilation, pass.first, 1, 3 * D, key_step};
-}
 
 // ---- Chunked --------------------------------------------------------------------------------------------------------
 
 class ChunkedGpt final : public Model {
- public:
   // A pass's activations. In training layer l has N rows of x and makes R = B·⌈length/C⌉ of them; in decoding N = R =
   // B·count.
   struct Saved {
@@ -356,42 +324,30 @@ class ChunkedGpt final : public Model {
     Tensor finished;            // (N,D): the vectors to be read out, decoding only
     Tensor logits;              // (B,V), or (N,V) in decoding
 
-    void resize(Ops& ops, const Config& c, const Pass& pass);
+    void resize(Ops& ops, const Config& c, const Pass& pass) {
+      const bool training = pass.is_training();
+      const size_t needed = c.layers(pass.capacity) + 1;
+      if (layers.size() < needed) layers.resize(needed);  // never fewer: the memory stays
+      int length = pass.count;
+      for (size_t l = 0; l < needed; ++l) {
+        Layer& a = layers[l];
+        a.length = length;
+        a.made = training ? (length + c.chunk - 1) / c.chunk : length;
+        const int64_t N = static_cast<int64_t>(pass.batch) * a.length, R = static_cast<int64_t>(pass.batch) * a.made;
+        a.x.resize(ops, {N, c.width});
+        length = a.made;
+        if (l + 1 == needed) break;
+        a.kv.resize(ops, {N, 2 * c.width});
+        for (Tensor* t : {&a.q, &a.y}) t->resize(ops, {R, c.width});
+        a.weights.resize(ops, {R, c.heads, c.chunk});
+      }
+      kv_before.resize(ops, {2 * c.width});
+      if (!training) finished.resize(ops, {pass.rows(), c.width});
+      if (pass.need_logits) logits.resize(ops, {training ? pass.batch : pass.rows(), c.classes});
+    }
   };
 
-  ChunkedGpt(const Config& config, Ops& ops);
-
-  int classes() const override { return config_.classes; }
-  int vocab() const override { return config_.vocab; }
-  bool deepens() const override { return true; }
-  int64_t logit_rows(const Input& input) const override { return input.batch; }
-  const real* forward(const Input& input) override {
-    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
-    return run(input, saved_, nullptr, pass_);
-  }
-  void backward(const Input& input, const real* dlogits) override;
-  // If a string grows by one token, all its chunks begin one token later, so none of its earlier chunks can be used
-  // again. But the chunk that ends at a position is the same for all strings that reach this position: a new token adds
-  // one chunk in each layer.
-  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
-    return make_model_decoder<Saved>("regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch,
-                                     capacity);
-  }
-
-  // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
-  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass);
-
- private:
   using Layer = Saved::Layer;
-  // Where the first of the last ones of C stands.
-  int first_end(const Layer& a) const { return a.length - 1 - (a.made - 1) * config_.chunk; }
-  DilatedShape shape(size_t l, const Saved& s, const Pass& pass) const;
-  DilatedInput attention_input(const Layer& a, const Saved& s, const real* kv) const;
-  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass);
-  void layer_backward(size_t l);
-  void attention_backward(size_t l);
-  // Of qkv: the rows of the keys and values stand behind the queries'.
-  int64_t kv_rows() const { return int64_t{1} * config_.width * config_.width; }
 
   Config config_;
   Ops& ops_;
@@ -409,177 +365,172 @@ class ChunkedGpt final : public Model {
   Tensor dq_, dkv_, dkv_before_;  // (R,D), (N,2D), (2D)
   Tensor dy_, dscores_;           // (R,D), (R,heads,C)
   Tensor r_, dhidden_;            // (R,D), (R,H)
+
+ public:
+  int classes() const override { return config_.classes; }
+  int vocab() const override { return config_.vocab; }
+  bool deepens() const override { return true; }
+  int64_t logit_rows(const Input& input) const override { return input.batch; }
+  const real* forward(const Input& input) override {
+    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+    return run(input, saved_, nullptr, pass_);
+  }
+  // If a string grows by one token, all its chunks begin one token later, so none of its earlier chunks can be used
+  // again. But the chunk that ends at a position is the same for all strings that reach this position: a new token adds
+  // one chunk in each layer.
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    return make_model_decoder<Saved>("regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch,
+                                     capacity);
+  }
+
+  // Where the first of the last ones of C stands.
+  int first_end(const Layer& a) const { return a.length - 1 - (a.made - 1) * config_.chunk; }
+
+  // Of qkv: the rows of the keys and values stand behind the queries'.
+  int64_t kv_rows() const { return int64_t{1} * config_.width * config_.width; }
+
+  ChunkedGpt(const Config& config, Ops& ops) : config_(config), ops_(ops) {
+    const Config& c = config_;
+    const int D = c.width;
+    // The authors' code: N(0, 0.02²) for embedding, padding and relative; the rest is its library's default, N(0,
+    // 1/inputs). Theirs, of embedding and matrices, are cut off at two deviations, which these are not.
+    const auto inputs = [](int n) { return Init::normal(1 / numerics::sqrt(static_cast<real>(n))); };
+    const Init small = Init::normal(WEIGHT_DEVIATION);
+    const std::string attention = "blocks.0.attention.";
+    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, D}, small);
+    padding_ = &parameters.add("padding", {D}, small);
+    qkv_ = &parameters.add(attention + "qkv.weight", {3 * D, D}, inputs(D));
+    relative_ = &parameters.add(attention + "relative", {c.heads, c.chunk}, small);
+    out_ = Linear(parameters, attention + "out", D, D, inputs(D));
+    norm_1_ = Norm(parameters, "blocks.0.norm_1", D, true);
+    mlp_ = Mlp(parameters, "blocks.0.mlp", D, c.hidden, Pointwise::RELU, inputs(D), inputs(c.hidden));
+    norm_2_ = Norm(parameters, "blocks.0.norm_2", D, true);
+    head_ = Linear(parameters, "head", D, c.classes, inputs(D), true);
+    parameters.allocate(ops);
+  }
+
+  // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
+  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass) {
+    const bool training = pass.is_training();
+    const int D = config_.width;
+    const size_t layers = config_.layers(pass.capacity);
+    s.resize(ops_, config_, pass);
+    // x = √D · token_embedding[token]                                                                       (N,D)
+    ops_.embedding(s.layers[0].x, token_embedding_->value, nullptr, input.tokens_for("regular_gpt"), 0, pass.batch,
+                   pass.count, D);
+    ops_.scale(s.layers[0].x, s.layers[0].x, numerics::sqrt(static_cast<real>(D)), pass.rows() * D);
+    ops_.linear(s.kv_before, padding_->value, qkv_->value + kv_rows(), nullptr, 1, D, 2 * D, Into::WRITE);
+    for (size_t l = 0; l < layers; ++l) {
+      layer_forward(l, s, training ? nullptr : &(*caches)[l], pass);
+      const Layer& next = s.layers[l + 1];
+      if (!training) keep_finished(ops_, s.finished, next.x, l + 1, config_, pass);
+      if (training && after_layer) after_layer(l, next.x, next.length, D);
+    }
+    if (!pass.need_logits) return nullptr;
+    const Tensor& last = training ? s.layers[layers].x : s.finished;
+    head_.forward(ops_, s.logits, last, training ? pass.batch : pass.rows());
+    return s.logits;
+  }
+
+  void backward(const Input& input, const real* dlogits) override {
+    const int B = input.batch, D = config_.width;
+    const size_t layers = config_.layers(input.length);
+    dx_.resize(ops_, {B, D});
+    head_.backward(ops_, dx_, dlogits, saved_.layers[layers].x, B);
+    for (size_t l = layers; l-- > 0;) {
+      layer_backward(l);
+      std::swap(dx_, dlower_);
+    }
+    ops_.scale(dx_, dx_, numerics::sqrt(static_cast<real>(D)), input.rows() * D);
+    ops_.embedding_backward(token_embedding_->gradient, nullptr, dx_, input.tokens, B, input.length, D, config_.vocab);
+  }
+
+  // From x of layer l to that of layer l + 1: in training the last of every C positions; in decoding all positions,
+  // because each is the last one of some string.
+  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
+    const bool decoding = !pass.is_training();
+    const int B = pass.batch, D = config_.width;
+    Layer& a = s.layers[l];
+    const int64_t N = static_cast<int64_t>(B) * a.length, R = static_cast<int64_t>(B) * a.made;
+    real* const x = s.layers[l + 1].x.data();
+    ops_.linear(a.kv, a.x, qkv_->value + kv_rows(), nullptr, N, D, 2 * D, Into::WRITE);  // k, v of all   (N,2D)
+    if (decoding) append(ops_, *cache, a.kv, 2 * D, pass, D);
+    if (decoding)
+      ops_.copy(x, 0, a.x, 0, a.x.bytes(), 1);
+    else
+      ops_.take_rows(x, a.x, B, a.length, first_end(a), config_.chunk, a.made, D);  // x of the last (R,D)
+    ops_.linear(a.q, x, qkv_->value, nullptr, R, D, D, Into::WRITE);                // q             (R,D)
+    ops_.dilated_attention(a.y, a.weights, attention_input(a, s, decoding ? cache->data() : a.kv), shape(l, s, pass));
+    out_.forward(ops_, x, a.y, R, Into::ADD);      // x += W_out y
+    norm_1_.in_place(ops_, a.norm_1, x, R);        // x = norm_1(x)
+    mlp_.forward(ops_, a.mlp, x, x, s.hidden, R);  // x += W_down relu(…
+    norm_2_.in_place(ops_, a.norm_2, x, R);        // x = norm_2(x)
+  }
+
+  // From dx_, of what the layer made, to dlower_, of what it read.
+  void layer_backward(size_t l) {
+    const int B = pass_.batch, D = config_.width;
+    const Layer& a = saved_.layers[l];
+    const int64_t N = static_cast<int64_t>(B) * a.length, R = static_cast<int64_t>(B) * a.made;
+    norm_2_.backward(ops_, dx_, dx_, a.norm_2, R, Into::WRITE);
+    const real* r = norm_1_.output(ops_, a.norm_1, r_, R);
+    mlp_.backward(ops_, dx_, Into::ADD, dx_, a.mlp, r, saved_.hidden, dhidden_, R);
+    norm_1_.backward(ops_, dx_, dx_, a.norm_1, R, Into::WRITE);
+    attention_backward(l);
+
+    dlower_.resize(ops_, {N, D});
+    const real* const kv_weight = qkv_->value + kv_rows();
+    real* const dkv_weight = qkv_->gradient + kv_rows();
+    ops_.take_rows(r_, a.x, B, a.length, first_end(a), config_.chunk, a.made, D);
+    ops_.linear_backward_weight(qkv_->gradient, nullptr, dq_, r_, R, D, D);
+    ops_.linear_backward_weight(dkv_weight, nullptr, dkv_, a.x, N, D, 2 * D);
+    ops_.linear_backward_weight(dkv_weight, nullptr, dkv_before_, padding_->value, 1, D, 2 * D);
+    ops_.linear_backward_input(padding_->gradient, dkv_before_, kv_weight, 1, D, 2 * D, Into::ADD);
+    ops_.linear_backward_input(dx_, dq_, qkv_->value, R, D, D, Into::ADD);
+    ops_.linear_backward_input(dlower_, dkv_, kv_weight, N, D, 2 * D, Into::WRITE);
+    ops_.add_to_rows(dlower_, dx_, B, a.length, first_end(a), config_.chunk, a.made, D);
+  }
+
+  // dq_, dkv_ and dkv_before_ from dx_, the gradient of x + W_out y
+  void attention_backward(size_t l) {
+    const int B = pass_.batch, D = config_.width, scores = config_.heads * config_.chunk;
+    const Layer& a = saved_.layers[l];
+    const int64_t R = static_cast<int64_t>(B) * a.made;
+    dy_.resize(ops_, {R, D});
+    dq_.resize(ops_, {R, D});
+    dkv_.resize(ops_, {static_cast<int64_t>(B) * a.length, 2 * D});
+    dkv_before_.resize(ops_, {2 * D});
+    dscores_.resize(ops_, {R, scores});
+    out_.backward(ops_, dy_, dx_, a.y, R);
+    const DilatedGradient out{dq_, dkv_, dkv_ + D, dkv_before_, dkv_before_ + D, dscores_.data()};
+    const DilatedInput in = attention_input(a, saved_, a.kv);
+    ops_.dilated_attention_backward(out, dy_, a.weights, in, shape(l, saved_, pass_));
+    ops_.add_row_backward(relative_->gradient, dscores_, R, scores);
+  }
+
+  DilatedInput attention_input(const Layer& a, const Saved& s, const real* kv) const {
+    const int D = config_.width;
+    return {a.q, kv, kv + D, s.kv_before, s.kv_before + D, relative_->value};
+  }
+
+  // In training the last of every C vectors has a query, and these C vectors are its keys. In decoding every new position
+  // has a query, and its keys are C^l positions apart.
+  DilatedShape shape(size_t l, const Saved& s, const Pass& pass) const {
+    const int D = config_.width, C = config_.chunk, heads = config_.heads, d = D / heads;
+    if (!pass.is_training())
+      return {pass.batch, pass.count, pass.first + pass.count, pass.capacity, heads,
+              d,          C,          config_.power(l),        pass.first,    1,
+              D,          2 * D};
+    const Layer& a = s.layers[l];
+    return {pass.batch, a.made, a.length, a.length, heads, d, C, 1, first_end(a), C, D, 2 * D};
+  }
 };
 
-void ChunkedGpt::Saved::resize(Ops& ops, const Config& c, const Pass& pass) {
-  const bool training = pass.mode == Mode::TRAINING;
-  const size_t needed = c.layers(pass.capacity) + 1;
-  if (layers.size() < needed) layers.resize(needed);  // never fewer: the memory stays
-  int length = pass.count;
-  for (size_t l = 0; l < needed; ++l) {
-    Layer& a = layers[l];
-    a.length = length;
-    a.made = training ? (length + c.chunk - 1) / c.chunk : length;
-    const int64_t N = static_cast<int64_t>(pass.batch) * a.length, R = static_cast<int64_t>(pass.batch) * a.made;
-    a.x.resize(ops, {N, c.width});
-    length = a.made;
-    if (l + 1 == needed) break;
-    a.kv.resize(ops, {N, 2 * c.width});
-    for (Tensor* t : {&a.q, &a.y}) t->resize(ops, {R, c.width});
-    a.weights.resize(ops, {R, c.heads, c.chunk});
-  }
-  kv_before.resize(ops, {2 * c.width});
-  if (!training) finished.resize(ops, {pass.rows(), c.width});
-  if (pass.need_logits) logits.resize(ops, {training ? pass.batch : pass.rows(), c.classes});
-}
+}  // namespace petroglyph::regular_gpt
 
-ChunkedGpt::ChunkedGpt(const Config& config, Ops& ops) : config_(config), ops_(ops) {
-  const Config& c = config_;
-  const int D = c.width;
-  // The authors' code: N(0, 0.02²) for embedding, padding and relative; the rest is its library's default, N(0,
-  // 1/inputs). Theirs, of embedding and matrices, are cut off at two deviations, which these are not.
-  const auto inputs = [](int n) { return Init::normal(1 / numerics::sqrt(static_cast<real>(n))); };
-  const Init small = Init::normal(WEIGHT_DEVIATION);
-  const std::string attention = "blocks.0.attention.";
-  token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, D}, small);
-  padding_ = &parameters.add("padding", {D}, small);
-  qkv_ = &parameters.add(attention + "qkv.weight", {3 * D, D}, inputs(D));
-  relative_ = &parameters.add(attention + "relative", {c.heads, c.chunk}, small);
-  out_ = Linear(parameters, attention + "out", D, D, inputs(D));
-  norm_1_ = Norm(parameters, "blocks.0.norm_1", D, true);
-  mlp_ = Mlp(parameters, "blocks.0.mlp", D, c.hidden, Pointwise::RELU, inputs(D), inputs(c.hidden));
-  norm_2_ = Norm(parameters, "blocks.0.norm_2", D, true);
-  head_ = Linear(parameters, "head", D, c.classes, inputs(D), true);
-  parameters.allocate(ops);
-}
-
-const real* ChunkedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass) {
-  const bool training = pass.mode == Mode::TRAINING;
-  const int D = config_.width;
-  const size_t layers = config_.layers(pass.capacity);
-  const int32_t* const tokens = input.tokens_for("regular_gpt");
-  s.resize(ops_, config_, pass);
-  real* const x = s.layers[0].x.data();
-  // x = √D · token_embedding[token]                                                                       (N,D)
-  ops_.embedding(x, token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, D);
-  ops_.scale(x, x, numerics::sqrt(static_cast<real>(D)), pass.rows() * D);
-  ops_.linear(s.kv_before.data(), padding_->value, qkv_->value + kv_rows(), nullptr, 1, D, 2 * D, Into::WRITE);
-  for (size_t l = 0; l < layers; ++l) {
-    layer_forward(l, s, training ? nullptr : &(*caches)[l], pass);
-    const Layer& next = s.layers[l + 1];
-    if (!training) keep_finished(ops_, s.finished, next.x, l + 1, config_, pass);
-    if (training && after_layer) after_layer(l, next.x.data(), next.length, D);
-  }
-  if (!pass.need_logits) return nullptr;
-  const Tensor& last = training ? s.layers[layers].x : s.finished;
-  head_.forward(ops_, s.logits.data(), last.data(), training ? pass.batch : pass.rows());
-  return s.logits.data();
-}
-
-void ChunkedGpt::backward(const Input& input, const real* dlogits) {
-  const int B = input.batch, D = config_.width;
-  const size_t layers = config_.layers(input.length);
-  dx_.resize(ops_, {B, D});
-  head_.backward(ops_, dx_.data(), dlogits, saved_.layers[layers].x.data(), B);
-  for (size_t l = layers; l-- > 0;) {
-    layer_backward(l);
-    std::swap(dx_, dlower_);
-  }
-  ops_.scale(dx_.data(), dx_.data(), numerics::sqrt(static_cast<real>(D)), input.rows() * D);
-  ops_.embedding_backward(token_embedding_->gradient, nullptr, dx_.data(), input.tokens, B, input.length, D,
-                          config_.vocab);
-}
-
-// From x of layer l to that of layer l + 1: in training the last of every C positions; in decoding all positions,
-// because each is the last one of some string.
-void ChunkedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
-  const bool decoding = pass.mode == Mode::DECODING;
-  const int B = pass.batch, D = config_.width;
-  Layer& a = s.layers[l];
-  const int64_t N = static_cast<int64_t>(B) * a.length, R = static_cast<int64_t>(B) * a.made;
-  real *const x = s.layers[l + 1].x.data(), *const kv = a.kv.data(), *const y = a.y.data();
-  ops_.linear(kv, a.x.data(), qkv_->value + kv_rows(), nullptr, N, D, 2 * D, Into::WRITE);  // k, v of all   (N,2D)
-  if (decoding) append(ops_, *cache, kv, 2 * D, pass, D);
-  if (decoding)
-    ops_.copy(x, 0, a.x.data(), 0, a.x.bytes(), 1);
-  else
-    ops_.take_rows(x, a.x.data(), B, a.length, first_end(a), config_.chunk, a.made, D);  // x of the last (R,D)
-  ops_.linear(a.q.data(), x, qkv_->value, nullptr, R, D, D, Into::WRITE);                // q             (R,D)
-  ops_.dilated_attention(y, a.weights.data(), attention_input(a, s, decoding ? cache->data() : kv), shape(l, s, pass));
-  out_.forward(ops_, x, y, R, Into::ADD);        // x += W_out y
-  norm_1_.in_place(ops_, a.norm_1, x, R);        // x = norm_1(x)
-  mlp_.forward(ops_, a.mlp, x, x, s.hidden, R);  // x += W_down relu(…
-  norm_2_.in_place(ops_, a.norm_2, x, R);        // x = norm_2(x)
-}
-
-// From dx_, of what the layer made, to dlower_, of what it read.
-void ChunkedGpt::layer_backward(size_t l) {
-  const int B = pass_.batch, D = config_.width;
-  const Layer& a = saved_.layers[l];
-  const int64_t N = static_cast<int64_t>(B) * a.length, R = static_cast<int64_t>(B) * a.made;
-  real* const dx = dx_.data();
-  norm_2_.backward(ops_, dx, dx, a.norm_2, R, Into::WRITE);
-  const real* r = norm_1_.output(ops_, a.norm_1, r_, R);
-  mlp_.backward(ops_, dx, Into::ADD, dx, a.mlp, r, saved_.hidden, dhidden_, R);
-  norm_1_.backward(ops_, dx, dx, a.norm_1, R, Into::WRITE);
-  attention_backward(l);
-
-  dlower_.resize(ops_, {N, D});
-  const real* const kv_weight = qkv_->value + kv_rows();
-  real* const dkv_weight = qkv_->gradient + kv_rows();
-  ops_.take_rows(r_.data(), a.x.data(), B, a.length, first_end(a), config_.chunk, a.made, D);
-  ops_.linear_backward_weight(qkv_->gradient, nullptr, dq_.data(), r_.data(), R, D, D);
-  ops_.linear_backward_weight(dkv_weight, nullptr, dkv_.data(), a.x.data(), N, D, 2 * D);
-  ops_.linear_backward_weight(dkv_weight, nullptr, dkv_before_.data(), padding_->value, 1, D, 2 * D);
-  ops_.linear_backward_input(padding_->gradient, dkv_before_.data(), kv_weight, 1, D, 2 * D, Into::ADD);
-  ops_.linear_backward_input(dx, dq_.data(), qkv_->value, R, D, D, Into::ADD);
-  ops_.linear_backward_input(dlower_.data(), dkv_.data(), kv_weight, N, D, 2 * D, Into::WRITE);
-  ops_.add_to_rows(dlower_.data(), dx, B, a.length, first_end(a), config_.chunk, a.made, D);
-}
-
-// dq_, dkv_ and dkv_before_ from dx_, the gradient of x + W_out y
-void ChunkedGpt::attention_backward(size_t l) {
-  const int B = pass_.batch, D = config_.width, scores = config_.heads * config_.chunk;
-  const Layer& a = saved_.layers[l];
-  const int64_t R = static_cast<int64_t>(B) * a.made;
-  dy_.resize(ops_, {R, D});
-  dq_.resize(ops_, {R, D});
-  dkv_.resize(ops_, {static_cast<int64_t>(B) * a.length, 2 * D});
-  dkv_before_.resize(ops_, {2 * D});
-  dscores_.resize(ops_, {R, scores});
-  out_.backward(ops_, dy_.data(), dx_.data(), a.y.data(), R);
-  real *const dkv = dkv_.data(), *const dbefore = dkv_before_.data();
-  const DilatedGradient out{dq_.data(), dkv, dkv + D, dbefore, dbefore + D, dscores_.data()};
-  const DilatedInput in = attention_input(a, saved_, a.kv.data());
-  ops_.dilated_attention_backward(out, dy_.data(), a.weights.data(), in, shape(l, saved_, pass_));
-  ops_.add_row_backward(relative_->gradient, dscores_.data(), R, scores);
-}
-
-DilatedInput ChunkedGpt::attention_input(const Layer& a, const Saved& s, const real* kv) const {
-  const int D = config_.width;
-  const real* const before = s.kv_before.data();
-  return {a.q.data(), kv, kv + D, before, before + D, relative_->value};
-}
-
-// In training the last of every C vectors has a query, and these C vectors are its keys. In decoding every new position
-// has a query, and its keys are C^l positions apart.
-DilatedShape ChunkedGpt::shape(size_t l, const Saved& s, const Pass& pass) const {
-  const int D = config_.width, C = config_.chunk, heads = config_.heads, d = D / heads;
-  if (pass.mode == Mode::DECODING)
-    return {pass.batch, pass.count, pass.first + pass.count, pass.capacity, heads,
-            d,          C,          config_.power(l),        pass.first,    1,
-            D,          2 * D};
-  const Layer& a = s.layers[l];
-  return {pass.batch, a.made, a.length, a.length, heads, d, C, 1, first_end(a), C, D, 2 * D};
-}
-
-}  // namespace regular_gpt
-
-std::unique_ptr<Model> make_regular_gpt(const Json& json, Ops& ops) {
+std::unique_ptr<petroglyph::Model> petroglyph::make_regular_gpt(const Json& json, Ops& ops) {
   ConfigReader reader("regular_gpt", json);
-  const regular_gpt::Config config(reader);
+  const regular_gpt::Config config(json);
   if (config.chunked) return std::make_unique<regular_gpt::ChunkedGpt>(config, ops);
   return std::make_unique<regular_gpt::DilatedGpt>(config, ops);
 }
-
-}  // namespace petroglyph

@@ -29,26 +29,17 @@
 #include "models/model.h"
 #include "models/parts.h"
 
-namespace petroglyph {
-
-namespace rnn {
+namespace petroglyph::rnn {
 
 struct Config {
-  int vocab;
-  int classes;  // V, of the readout
-  int hidden;   // H
-  bool lstm;
-  bool last;  // read out after the last token only
+  ConfigReader reader;
+  int vocab = reader.size("vocab");
+  int classes = reader.size("classes");         // V, of the readout
+  int hidden = reader.size("hidden", 1 << 16);  // H
+  bool lstm = reader.choice("cell", {"elman", "lstm"}) == "lstm";
+  bool last = reader.choice("readout", {"last", "all"}) == "last";  // read out after the last token only
 
-  explicit Config(const Json& json) {
-    ConfigReader reader("rnn", json);
-    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
-    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
-    lstm = reader.choice("cell", {"elman", "lstm"}) == "lstm";
-    last = reader.choice("readout", {"last", "all"}) == "last";
-    reader.finish();
-  }
+  explicit Config(const Json& json) : reader("rnn", json) { reader.finish(); }
   int gates_width() const { return lstm ? 4 * hidden : hidden; }  // R
 };
 
@@ -91,6 +82,15 @@ struct Gradients {
 };
 
 class Rnn final : public Model {
+  Config config_;
+  Ops& ops_;
+  Parameter *input_, *input_bias_;  // (R,vocab), (R): W_x, b_x
+  Linear hidden_;                   // (R,H), with a bias: W_h, b_h
+  Linear head_;                     // (V,H), with a bias
+  Pass pass_{};                     // the last forward()
+  Saved saved_;                     // its activations
+  Gradients gradients_;
+
  public:
   Rnn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
     const Config& c = config_;
@@ -111,141 +111,122 @@ class Rnn final : public Model {
   int vocab() const override { return config_.vocab; }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
 
-  const real* forward(const Input& input) override;
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
-
-  // The tokens of a pass through the model; state: in decoding. The logits, or null without need_logits: of the last
-  // position with readout "last"; in decoding of all, because each token may turn out to be the last.
-  const real* run(const Input& input, Saved& s, State* state, const Pass& pass);
-
- private:
-  void begin(Tensor& all, const Tensor* before) const;
-  void end(Tensor& before, const Tensor& all) const;
-  void swap_order(real* by_sample, real* by_position, bool to_positions, int B, int T);
   // The activations of step t in an array (T,B,width).
   static real* step(const Tensor& x, int64_t t, int batch, int width) { return x.data() + t * batch * width; }
 
-  Config config_;
-  Ops& ops_;
-  Parameter *input_, *input_bias_;  // (R,vocab), (R): W_x, b_x
-  Linear hidden_;                   // (R,H), with a bias: W_h, b_h
-  Linear head_;                     // (V,H), with a bias
-  Pass pass_{};                     // the last forward()
-  Saved saved_;                     // its activations
-  Gradients gradients_;
+  // ---- Forward ------------------------------------------------------------------------------------------------------
+
+  const real* forward(const Input& input) override {
+    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+    return run(input, saved_, nullptr, pass_);
+  }
+
+  // The tokens of a pass through the model; state: in decoding. The logits, or null without need_logits: of the last
+  // position with readout "last"; in decoding of all, because each token may turn out to be the last.
+  const real* run(const Input& input, Saved& s, State* state, const Pass& pass) {
+    const Config& c = config_;
+    const int B = pass.batch, T = pass.count, H = c.hidden, R = c.gates_width();
+    const int64_t N = pass.rows();
+    const bool last = c.last && pass.is_training();
+    const int32_t* const tokens = input.tokens_for("rnn");
+    const auto weights = parameters.hold();  // every position is multiplied with the same ones
+    s.resize(ops_, c, pass, last);
+
+    const size_t id = sizeof(int32_t);
+    for (int b = 0; b < B; ++b)
+      ops_.copy(s.tokens.data() + b, B * id, tokens + static_cast<int64_t>(b) * T, id, id, static_cast<size_t>(T));
+    ops_.linear_one_hot(s.z, input_->value, input_bias_->value, s.tokens, N, c.vocab, R);
+    begin(s.h, state ? &state->h : nullptr);
+    if (c.lstm) begin(s.c, state ? &state->c : nullptr);
+    for (int t = 0; t < T; ++t) {
+      real *z = step(s.z, t, B, R), *h_before = step(s.h, t, B, H), *h = step(s.h, t + 1, B, H);
+      // z_t = W_x x_t + b_x + W_h h_{t−1} + b_h, then h_t and c_t
+      hidden_.forward(ops_, z, h_before, B, Into::ADD);
+      if (c.lstm)
+        ops_.lstm_cell(h, step(s.c, t + 1, B, H), z, step(s.c, t, B, H), B, H);
+      else
+        ops_.tanh(h, z, static_cast<int64_t>(B) * H);
+    }
+    if (state) end(state->h, s.h);
+    if (state && c.lstm) end(state->c, s.c);
+    if (!pass.need_logits) return nullptr;
+
+    const real* const read = last ? step(s.h, T, B, H) : s.read.data();
+    if (!last) swap_order(s.read, step(s.h, 1, B, H), false, B, T);
+    head_.forward(ops_, s.logits, read, last ? B : N);
+    return s.logits;
+  }
+
+  // The state before the first token, all (T+1,B,H): zeros, or the decoder's (B,H).
+  void begin(Tensor& all, const Tensor* before) const {
+    const size_t bytes = static_cast<size_t>(all.shape()[1] * all.shape()[2]) * sizeof(real);
+    if (before)
+      ops_.copy(all, bytes, before->data(), bytes, bytes, 1);
+    else
+      ops_.zero(all, bytes);
+  }
+
+  // The state after the last token to the decoder.
+  void end(Tensor& before, const Tensor& all) const {
+    ops_.copy(before, 0, all.data() + all.size() - before.size(), 0, before.bytes(), 1);
+  }
+
+  // Vectors of H between the orders (B,T) and (T,B).
+  void swap_order(real* by_sample, real* by_position, bool to_positions, int B, int T) {
+    const int64_t H = config_.hidden;
+    const size_t row = static_cast<size_t>(H) * sizeof(real);
+    for (int b = 0; b < B; ++b) {
+      real *sample = by_sample + b * T * H, *positions = by_position + b * H;
+      if (to_positions)
+        ops_.copy(positions, B * row, sample, row, row, static_cast<size_t>(T));
+      else
+        ops_.copy(sample, row, positions, B * row, row, static_cast<size_t>(T));
+    }
+  }
+
+  // ---- Backward -----------------------------------------------------------------------------------------------------
+
+  void backward(const Input& input, const real* dlogits) override {
+    const Config& c = config_;
+    const Saved& s = saved_;
+    Gradients& g = gradients_;
+    const int B = input.batch, T = input.length, H = c.hidden, R = c.gates_width();
+    const int64_t N = input.rows();
+    g.resize(ops_, c, pass_);
+    const real* const read = c.last ? step(s.h, T, B, H) : s.read.data();
+    real* const dread = c.last ? step(g.dh, T - 1, B, H) : g.dread.data();
+
+    head_.backward(ops_, dread, dlogits, read, logit_rows(input));
+    if (!c.last) swap_order(dread, g.dh, true, B, T);
+
+    if (c.lstm) g.dc.zero();
+    for (int t = T; t-- > 0;) {
+      real *dz = step(s.z, t, B, R), *dh = step(g.dh, t, B, H);
+      if (c.lstm)
+        ops_.lstm_cell_backward(dz, g.dc, dh, dz, step(s.c, t + 1, B, H), step(s.c, t, B, H), B, H);
+      else
+        ops_.tanh_backward(dz, dh, step(s.h, t + 1, B, H), static_cast<int64_t>(B) * H);
+      if (t > 0) hidden_.backward_input(ops_, step(g.dh, t - 1, B, H), dz, B, c.last ? Into::WRITE : Into::ADD);
+    }
+    const real *dz = s.z, *h_before = s.h.data();
+    hidden_.backward_weight(ops_, dz, h_before, N);
+    ops_.linear_one_hot_backward(input_->gradient, input_bias_->gradient, dz, s.tokens, N, c.vocab, R);
+  }
+
+  // ---- Decoding -----------------------------------------------------------------------------------------------------
+
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    State state;
+    for (Tensor* t : {&state.h, &state.c}) {
+      t->resize(ops_, {batch, config_.hidden});
+      t->zero();
+    }
+    return make_model_decoder<Saved>("rnn", *this, std::move(state), batch, capacity);
+  }
 };
 
-// ---- Forward ------------------------------------------------------------------------------------------------------
+}  // namespace petroglyph::rnn
 
-const real* Rnn::forward(const Input& input) {
-  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
-  return run(input, saved_, nullptr, pass_);
+std::unique_ptr<petroglyph::Model> petroglyph::make_rnn(const Json& config, Ops& ops) {
+  return std::make_unique<rnn::Rnn>(config, ops);
 }
-
-const real* Rnn::run(const Input& input, Saved& s, State* state, const Pass& pass) {
-  const Config& c = config_;
-  const int B = pass.batch, T = pass.count, H = c.hidden, R = c.gates_width();
-  const int64_t N = pass.rows();
-  const bool last = c.last && pass.mode == Mode::TRAINING;
-  const int32_t* const tokens = input.tokens_for("rnn");
-  const auto weights = parameters.hold();  // every position is multiplied with the same ones
-  s.resize(ops_, c, pass, last);
-
-  const size_t id = sizeof(int32_t);
-  for (int b = 0; b < B; ++b)
-    ops_.copy(s.tokens.data() + b, B * id, tokens + static_cast<int64_t>(b) * T, id, id, static_cast<size_t>(T));
-  ops_.linear_one_hot(s.z.data(), input_->value, input_bias_->value, s.tokens.data(), N, c.vocab, R);
-  begin(s.h, state ? &state->h : nullptr);
-  if (c.lstm) begin(s.c, state ? &state->c : nullptr);
-  for (int t = 0; t < T; ++t) {
-    real *z = step(s.z, t, B, R), *h_before = step(s.h, t, B, H), *h = step(s.h, t + 1, B, H);
-    // z_t = W_x x_t + b_x + W_h h_{t−1} + b_h, then h_t and c_t
-    hidden_.forward(ops_, z, h_before, B, Into::ADD);
-    if (c.lstm)
-      ops_.lstm_cell(h, step(s.c, t + 1, B, H), z, step(s.c, t, B, H), B, H);
-    else
-      ops_.tanh(h, z, static_cast<int64_t>(B) * H);
-  }
-  if (state) end(state->h, s.h);
-  if (state && c.lstm) end(state->c, s.c);
-  if (!pass.need_logits) return nullptr;
-
-  const real* const read = last ? step(s.h, T, B, H) : s.read.data();
-  if (!last) swap_order(s.read.data(), step(s.h, 1, B, H), false, B, T);
-  head_.forward(ops_, s.logits.data(), read, last ? B : N);
-  return s.logits.data();
-}
-
-// The state before the first token, all (T+1,B,H): zeros, or the decoder's (B,H).
-void Rnn::begin(Tensor& all, const Tensor* before) const {
-  const size_t bytes = static_cast<size_t>(all.shape()[1] * all.shape()[2]) * sizeof(real);
-  if (before)
-    ops_.copy(all.data(), bytes, before->data(), bytes, bytes, 1);
-  else
-    ops_.zero(all.data(), bytes);
-}
-
-// The state after the last token to the decoder.
-void Rnn::end(Tensor& before, const Tensor& all) const {
-  ops_.copy(before.data(), 0, all.data() + all.size() - before.size(), 0, before.bytes(), 1);
-}
-
-// Vectors of H between the orders (B,T) and (T,B).
-void Rnn::swap_order(real* by_sample, real* by_position, bool to_positions, int B, int T) {
-  const int64_t H = config_.hidden;
-  const size_t row = static_cast<size_t>(H) * sizeof(real);
-  for (int b = 0; b < B; ++b) {
-    real *sample = by_sample + b * T * H, *positions = by_position + b * H;
-    if (to_positions)
-      ops_.copy(positions, B * row, sample, row, row, static_cast<size_t>(T));
-    else
-      ops_.copy(sample, row, positions, B * row, row, static_cast<size_t>(T));
-  }
-}
-
-// ---- Backward -----------------------------------------------------------------------------------------------------
-
-void Rnn::backward(const Input& input, const real* dlogits) {
-  const Config& c = config_;
-  const Saved& s = saved_;
-  Gradients& g = gradients_;
-  const int B = input.batch, T = input.length, H = c.hidden, R = c.gates_width();
-  const int64_t N = input.rows();
-  g.resize(ops_, c, pass_);
-  const real* const read = c.last ? step(s.h, T, B, H) : s.read.data();
-  real* const dread = c.last ? step(g.dh, T - 1, B, H) : g.dread.data();
-
-  head_.backward(ops_, dread, dlogits, read, logit_rows(input));
-  if (!c.last) swap_order(dread, g.dh.data(), true, B, T);
-
-  if (c.lstm) g.dc.zero();
-  for (int t = T; t-- > 0;) {
-    real *dz = step(s.z, t, B, R), *dh = step(g.dh, t, B, H);
-    if (c.lstm)
-      ops_.lstm_cell_backward(dz, g.dc.data(), dh, dz, step(s.c, t + 1, B, H), step(s.c, t, B, H), B, H);
-    else
-      ops_.tanh_backward(dz, dh, step(s.h, t + 1, B, H), static_cast<int64_t>(B) * H);
-    if (t > 0) hidden_.backward_input(ops_, step(g.dh, t - 1, B, H), dz, B, c.last ? Into::WRITE : Into::ADD);
-  }
-  const real *dz = s.z.data(), *h_before = s.h.data();
-  hidden_.backward_weight(ops_, dz, h_before, N);
-  ops_.linear_one_hot_backward(input_->gradient, input_bias_->gradient, dz, s.tokens.data(), N, c.vocab, R);
-}
-
-// ---- Decoding -----------------------------------------------------------------------------------------------------
-
-std::unique_ptr<Decoder> Rnn::make_decoder(int batch, int capacity) {
-  State state;
-  for (Tensor* t : {&state.h, &state.c}) {
-    t->resize(ops_, {batch, config_.hidden});
-    t->zero();
-  }
-  return make_model_decoder<Saved>("rnn", *this, std::move(state), batch, capacity);
-}
-
-}  // namespace rnn
-
-std::unique_ptr<Model> make_rnn(const Json& config, Ops& ops) { return std::make_unique<rnn::Rnn>(config, ops); }
-
-}  // namespace petroglyph

@@ -27,30 +27,24 @@
 #include "models/model.h"
 #include "models/parts.h"
 
-namespace petroglyph {
-
-namespace sets {
+namespace petroglyph::sets {
 
 // How z comes from the elements x: Deep Sets' function of each element; the sums over pairs; the same in linear time.
 enum class Form { DEEP_SETS, QUADRATIC, LINEAR };
 
 struct Config {
-  std::string name;  // the model's
-  Form form;
-  int width;       // D
-  int hidden;      // H
-  int patches;     // N
-  int patch_size;  // P
-  int classes;
-  Activation pairs;    // ψ of the Relation Network
-  Pointwise elements;  // ψ of Deep Sets
+  ConfigReader reader;
+  std::string name = reader.owner();                    // the model's
+  int width = reader.size("width", 1 << 16);            // D
+  int hidden = reader.size("hidden", 1 << 16);          // H
+  int patches = reader.size("patches", 1 << 20);        // N
+  int patch_size = reader.size("patch_size", 1 << 20);  // P
+  int classes = reader.size("classes");
+  Form form = Form::DEEP_SETS;
+  Activation pairs{};    // ψ of the Relation Network
+  Pointwise elements{};  // ψ of Deep Sets
 
-  explicit Config(ConfigReader reader) : name(reader.owner()), form(Form::DEEP_SETS), pairs(), elements() {
-    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
-    patches = static_cast<int>(reader.integer("patches", 1, 1 << 20));
-    patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
-    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
+  explicit Config(ConfigReader json) : reader(std::move(json)) {
     if (name == "deep_sets") {
       elements = reader.choice("activation", {"relu", "gelu"}) == "relu" ? Pointwise::RELU : Pointwise::GELU;
     } else {
@@ -110,23 +104,6 @@ struct Gradients {
 };
 
 class SetNetwork final : public Model {
- public:
-  SetNetwork(ConfigReader reader, Ops& ops);
-
-  int classes() const override { return config_.classes; }
-  int64_t logit_rows(const Input& input) const override { return input.batch; }
-  const real* forward(const Input& input) override;
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Decoder> make_decoder(int, int) override {
-    throw Error(config_.name + ": a model of images cannot decode token by token");
-  }
-
- private:
-  void deep_sets_forward(int64_t rows);
-  void pairs_forward(int B);
-  void deep_sets_backward(int64_t rows);
-  void pairs_backward(int B);
-
   Config config_;
   Ops& ops_;
   Linear patch_embedding_;         // (D,P)
@@ -136,120 +113,118 @@ class SetNetwork final : public Model {
   Linear out_, head_;              // (D,H), with a bias; (classes,D)
   Saved saved_;                    // the last forward()
   Gradients gradients_;
+
+ public:
+  int classes() const override { return config_.classes; }
+  int64_t logit_rows(const Input& input) const override { return input.batch; }
+  std::unique_ptr<Decoder> make_decoder(int, int) override {
+    throw Error(config_.name + ": a model of images cannot decode token by token");
+  }
+
+  SetNetwork(ConfigReader reader, Ops& ops) : config_(std::move(reader)), ops_(ops) {
+    const Config& c = config_;
+    const int D = c.width, H = c.hidden;
+    const Init weight = Init::normal(WEIGHT_DEVIATION);
+    patch_embedding_ = Linear(parameters, "patch_embedding", c.patch_size, D, weight);
+    position_embedding_ = &parameters.add("position_embedding.weight", {c.patches, D}, Init::normal(1));
+    if (c.form == Form::DEEP_SETS) {
+      in_ = Linear(parameters, "in", D, H, weight, true);
+    } else {
+      left_ = Linear(parameters, "left", D, H, weight);
+      right_ = Linear(parameters, "right", D, H, weight, true);
+    }
+    out_ = Linear(parameters, "out", H, D, weight, true);
+    head_ = Linear(parameters, "head", D, c.classes, weight);
+    parameters.allocate(ops_);
+    saved_.column.resize(ops_, {c.patches});
+    saved_.column.upload(std::vector<real>(static_cast<size_t>(c.patches), 1 / static_cast<real>(c.patches)));
+  }
+
+  // ---- Forward ------------------------------------------------------------------------------------------------------
+
+  const real* forward(const Input& input) override {
+    const Config& c = config_;
+    if (!input.patches) throw Error(c.name + ": reads the patches of images, not tokens");
+    if (input.length != c.patches)
+      throw Error(text("%s: %d patches an image, expected %d", c.name.c_str(), input.length, c.patches));
+    const int B = input.batch, N = c.patches, D = c.width, H = c.hidden;
+    Saved& s = saved_;
+    s.resize(ops_, c, B);
+
+    patch_embedding_.forward(ops_, s.x, input.patches, input.rows());
+    ops_.add_positions(s.x, position_embedding_->value, 0, B, N, D);                 // x_n                     (B,N,D)
+    c.form == Form::DEEP_SETS ? deep_sets_forward(input.rows()) : pairs_forward(B);  // z_n                     (B,N,H)
+    s.mean.zero();
+    for (int64_t b = 0; b < B; ++b)  // mean_b += cᵀ z_b: the product that a weight's gradient is              (B,H)
+      ops_.linear_backward_weight(s.mean + b * H, nullptr, s.column, s.z + b * N * H, N, H, 1);
+    out_.forward(ops_, s.y, s.mean, B);           // y = W_out mean + b_out  (B,D)
+    ops_.normalize(s.y, s.y_inv_std, s.y, B, D);  // y = norm(y)             (B,D)
+    head_.forward(ops_, s.logits, s.y, B);        // logits = W_head y       (B,classes)
+    return s.logits;
+  }
+
+  // z = ψ(W_in x + b_in)
+  void deep_sets_forward(int64_t rows) {
+    in_.forward(ops_, saved_.h, saved_.x, rows);
+    ops_.pointwise(saved_.z, saved_.h, config_.elements, rows * in_.out);
+  }
+
+  // z_j = 1/N Σ_i ψ(p_i + q_j)
+  void pairs_forward(int B) {
+    const int64_t rows = static_cast<int64_t>(B) * config_.patches;
+    left_.forward(ops_, saved_.p, saved_.x, rows);   // p = W_left x
+    right_.forward(ops_, saved_.q, saved_.x, rows);  // q = W_right x + b_in
+    if (config_.form == Form::LINEAR)
+      ops_.linear_relation(saved_.z, nullptr, saved_.sums, nullptr, saved_.p, saved_.q, linear_shape(config_, B));
+    else
+      ops_.relation(saved_.z, nullptr, nullptr, saved_.p, saved_.q, quadratic_shape(config_, B));
+  }
+
+  // ---- Backward -----------------------------------------------------------------------------------------------------
+
+  void backward(const Input& input, const real* dlogits) override {
+    const Config& c = config_;
+    const int B = input.batch, N = c.patches, D = c.width, H = c.hidden;
+    const Saved& s = saved_;
+    Gradients& g = gradients_;
+    g.resize(ops_, c, B);
+
+    head_.backward(ops_, g.dy, dlogits, s.y, B);                               // logits = W_head y
+    ops_.normalize_backward(g.dy, g.dy, s.y, s.y_inv_std, B, D, Into::WRITE);  // y = norm(y)
+    out_.backward(ops_, g.dmean, g.dy, s.mean, B);                             // y = W_out mean + b_out
+    for (int64_t b = 0; b < B; ++b)                                            // mean = cᵀ z
+      ops_.linear_backward_input(g.dz + b * N * H, s.column, g.dmean + b * H, N, H, 1, Into::WRITE);
+    c.form == Form::DEEP_SETS ? deep_sets_backward(input.rows()) : pairs_backward(B);  // z
+    ops_.add_positions_backward(position_embedding_->gradient, g.dx, B, N, D);
+    patch_embedding_.backward_weight(ops_, g.dx, input.patches, input.rows());
+  }
+
+  // dx from dz, over which the gradient of h is written
+  void deep_sets_backward(int64_t rows) {
+    ops_.pointwise_backward(gradients_.dz, nullptr, gradients_.dz, saved_.h, config_.elements, rows * in_.out);
+    in_.backward(ops_, gradients_.dx, gradients_.dz, saved_.x, rows);
+  }
+
+  void pairs_backward(int B) {
+    const int64_t rows = static_cast<int64_t>(B) * config_.patches;
+    Gradients& g = gradients_;
+    if (config_.form == Form::LINEAR)
+      ops_.linear_relation_backward(g.dp, g.dq, g.later, g.dz, nullptr, saved_.sums, saved_.p, saved_.q,
+                                    linear_shape(config_, B));
+    else
+      ops_.relation_backward(g.dp, g.dq, nullptr, g.dz, nullptr, nullptr, saved_.p, saved_.q,
+                             quadratic_shape(config_, B));
+    left_.backward(ops_, g.dx, g.dp, saved_.x, rows);              // p = W_left x
+    right_.backward(ops_, g.dx, g.dq, saved_.x, rows, Into::ADD);  // q = W_right x + b_in
+  }
 };
 
-SetNetwork::SetNetwork(ConfigReader reader, Ops& ops) : config_(std::move(reader)), ops_(ops) {
-  const Config& c = config_;
-  const int D = c.width, H = c.hidden;
-  const Init weight = Init::normal(WEIGHT_DEVIATION);
-  patch_embedding_ = Linear(parameters, "patch_embedding", c.patch_size, D, weight);
-  position_embedding_ = &parameters.add("position_embedding.weight", {c.patches, D}, Init::normal(1));
-  if (c.form == Form::DEEP_SETS) {
-    in_ = Linear(parameters, "in", D, H, weight, true);
-  } else {
-    left_ = Linear(parameters, "left", D, H, weight);
-    right_ = Linear(parameters, "right", D, H, weight, true);
-  }
-  out_ = Linear(parameters, "out", H, D, weight, true);
-  head_ = Linear(parameters, "head", D, c.classes, weight);
-  parameters.allocate(ops_);
-  saved_.column.resize(ops_, {c.patches});
-  saved_.column.upload(std::vector<real>(static_cast<size_t>(c.patches), 1 / static_cast<real>(c.patches)));
-}
+}  // namespace petroglyph::sets
 
-// ---- Forward --------------------------------------------------------------------------------------------------------
-
-const real* SetNetwork::forward(const Input& input) {
-  const Config& c = config_;
-  if (!input.patches) throw Error(c.name + ": reads the patches of images, not tokens");
-  if (input.length != c.patches)
-    throw Error(text("%s: %d patches an image, expected %d", c.name.c_str(), input.length, c.patches));
-  const int B = input.batch, N = c.patches, D = c.width, H = c.hidden;
-  Saved& s = saved_;
-  s.resize(ops_, c, B);
-  real *const x = s.x.data(), *const z = s.z.data(), *const mean = s.mean.data(), *const y = s.y.data();
-  real* const logits = s.logits.data();
-
-  patch_embedding_.forward(ops_, x, input.patches, input.rows());
-  ops_.add_positions(x, position_embedding_->value, 0, B, N, D);                   // x_n                     (B,N,D)
-  c.form == Form::DEEP_SETS ? deep_sets_forward(input.rows()) : pairs_forward(B);  // z_n                     (B,N,H)
-  s.mean.zero();
-  for (int64_t b = 0; b < B; ++b)  // mean_b += cᵀ z_b: the product that a weight's gradient is                    (B,H)
-    ops_.linear_backward_weight(mean + b * H, nullptr, s.column.data(), z + b * N * H, N, H, 1);
-  out_.forward(ops_, y, mean, B);                  // y = W_out mean + b_out  (B,D)
-  ops_.normalize(y, s.y_inv_std.data(), y, B, D);  // y = norm(y)             (B,D)
-  head_.forward(ops_, logits, y, B);               // logits = W_head y       (B,classes)
-  return logits;
-}
-
-// z = ψ(W_in x + b_in)
-void SetNetwork::deep_sets_forward(int64_t rows) {
-  real* const h = saved_.h.data();
-  in_.forward(ops_, h, saved_.x.data(), rows);
-  ops_.pointwise(saved_.z.data(), h, config_.elements, rows * in_.out);
-}
-
-// z_j = 1/N Σ_i ψ(p_i + q_j)
-void SetNetwork::pairs_forward(int B) {
-  const int64_t rows = static_cast<int64_t>(B) * config_.patches;
-  real *const x = saved_.x.data(), *const p = saved_.p.data(), *const q = saved_.q.data(), *const z = saved_.z.data();
-  left_.forward(ops_, p, x, rows);   // p = W_left x
-  right_.forward(ops_, q, x, rows);  // q = W_right x + b_in
-  if (config_.form == Form::LINEAR)
-    ops_.linear_relation(z, nullptr, saved_.sums.data(), nullptr, p, q, linear_shape(config_, B));
-  else
-    ops_.relation(z, nullptr, nullptr, p, q, quadratic_shape(config_, B));
-}
-
-// ---- Backward -------------------------------------------------------------------------------------------------------
-
-void SetNetwork::backward(const Input& input, const real* dlogits) {
-  const Config& c = config_;
-  const int B = input.batch, N = c.patches, D = c.width, H = c.hidden;
-  const Saved& s = saved_;
-  Gradients& g = gradients_;
-  g.resize(ops_, c, B);
-  real *const dx = g.dx.data(), *const dz = g.dz.data(), *const dmean = g.dmean.data(), *const dy = g.dy.data();
-
-  head_.backward(ops_, dy, dlogits, s.y.data(), B);                                    // logits = W_head y
-  ops_.normalize_backward(dy, dy, s.y.data(), s.y_inv_std.data(), B, D, Into::WRITE);  // y = norm(y)
-  out_.backward(ops_, dmean, dy, s.mean.data(), B);                                    // y = W_out mean + b_out
-  for (int64_t b = 0; b < B; ++b)                                                      // mean = cᵀ z
-    ops_.linear_backward_input(dz + b * N * H, s.column.data(), dmean + b * H, N, H, 1, Into::WRITE);
-  c.form == Form::DEEP_SETS ? deep_sets_backward(input.rows()) : pairs_backward(B);  // z
-  ops_.add_positions_backward(position_embedding_->gradient, dx, B, N, D);
-  patch_embedding_.backward_weight(ops_, dx, input.patches, input.rows());
-}
-
-// dx from dz, over which the gradient of h is written
-void SetNetwork::deep_sets_backward(int64_t rows) {
-  real* const dh = gradients_.dz.data();
-  ops_.pointwise_backward(dh, nullptr, dh, saved_.h.data(), config_.elements, rows * in_.out);
-  in_.backward(ops_, gradients_.dx.data(), dh, saved_.x.data(), rows);
-}
-
-void SetNetwork::pairs_backward(int B) {
-  const int64_t rows = static_cast<int64_t>(B) * config_.patches;
-  const real *const x = saved_.x.data(), *const p = saved_.p.data(), *const q = saved_.q.data();
-  Gradients& g = gradients_;
-  real *const dx = g.dx.data(), *const dz = g.dz.data(), *const dp = g.dp.data(), *const dq = g.dq.data();
-  if (config_.form == Form::LINEAR)
-    ops_.linear_relation_backward(dp, dq, g.later.data(), dz, nullptr, saved_.sums.data(), p, q,
-                                  linear_shape(config_, B));
-  else
-    ops_.relation_backward(dp, dq, nullptr, dz, nullptr, nullptr, p, q, quadratic_shape(config_, B));
-  left_.backward(ops_, dx, dp, x, rows);              // p = W_left x
-  right_.backward(ops_, dx, dq, x, rows, Into::ADD);  // q = W_right x + b_in
-}
-
-}  // namespace sets
-
-std::unique_ptr<Model> make_deep_sets(const Json& config, Ops& ops) {
+std::unique_ptr<petroglyph::Model> petroglyph::make_deep_sets(const Json& config, Ops& ops) {
   return std::make_unique<sets::SetNetwork>(ConfigReader("deep_sets", config), ops);
 }
 
-std::unique_ptr<Model> make_relation_network(const Json& config, Ops& ops) {
+std::unique_ptr<petroglyph::Model> petroglyph::make_relation_network(const Json& config, Ops& ops) {
   return std::make_unique<sets::SetNetwork>(ConfigReader("relation_network", config), ops);
 }
-
-}  // namespace petroglyph

@@ -50,6 +50,7 @@ class Array {
         data_(static_cast<T*>(memory.allocate(static_cast<size_t>(allocated_) * sizeof(T))), {&memory}) {}
 
   T* data() const { return data_.get(); }
+  operator T*() const { return data(); }  // an operation takes an array as the pointer to its numbers
   const Shape& shape() const { return shape_; }
   int64_t size() const { return data_ ? elements(shape_) : 0; }
   size_t bytes() const { return static_cast<size_t>(size()) * sizeof(T); }
