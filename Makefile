@@ -141,7 +141,7 @@ DOUBLE_TESTS := gradients oracle identities analysis
 OTHER_TESTS := bench bench_ranks side_by_side fuzz gradients identities numerics_exhaustive ptx_run ptx_opcodes ptx_mutations gpu_run gpu_math
 SHIM := $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o
 ON_HOST := $(KERNELS:src/%.cu=$(BUILD)/host/%.o) $(BUILD)/host/train/device.o $(SHIM)
-$(BUILD)/libtest.a: $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard test/cases.cpp test/fingerprints.cpp test/gpu_checks.cpp test/peak.cpp test/ptx/*.cpp))
+$(BUILD)/libtest.a: $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard test/cases.cpp test/model_cases.cpp test/fingerprints.cpp test/gpu_checks.cpp test/peak.cpp test/ptx/*.cpp))
 BUILT_TESTS := $(patsubst %,$(BUILD)/test/%,$(TESTS) $(OTHER_TESTS))
 $(BUILT_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(BUILD)/libtest.a $(BUILD)/libpetroglyph.a
 	$(link)

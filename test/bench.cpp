@@ -54,6 +54,21 @@ double peak_memory_mb() {
 #endif
 }
 
+// The fewest vector instructions that something takes, and how many of them are multiplications and fused
+// multiply-adds: some processors do others beside these, some in their place.
+struct Instructions {
+  double multiply = 0, all = 0;
+};
+Instructions operator+(const Instructions& a, const Instructions& b) {
+  return {a.multiply + b.multiply, a.all + b.all};
+}
+Instructions operator*(double a, const Instructions& b) { return {a * b.multiply, a * b.all}; }
+
+// Of a pair-channel of the relation: forward add, multiply, 10 of add_exp2_in_range, six of which multiply, and a term
+// of the product that the variances come from; backward add, multiply, 10 of exp2_in_range, times dz, three fused sums,
+// and a term of each of the two products with the pair weights.
+constexpr Instructions RELATION_FORWARD = {8, 13}, RELATION_BACKWARD = {13, 18};
+
 // A training step.
 struct StepCase {
   std::string name, model;
@@ -218,7 +233,7 @@ class Bench {
  public:
   // only: runs the rows whose names contain this; once: runs each row once, as a test
   Bench(const std::string& device, int threads, bool once, const std::string& only)
-      : ops_(make_device(device, threads)), threads_(threads), once_(once), only_(only) {
+      : ops_(make_device(device, threads)), once_(once), only_(only) {
     cpu_ = dynamic_cast<Cpu*>(ops_.get());
     if (cpu_ && threads == 1) clock_ = processor_clock;
 #ifdef PETROGLYPH_CUDA
@@ -248,20 +263,15 @@ class Bench {
     each_step(cases);
   }
 
-  // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them.
-  // Beside the time: the share of it that reading the weights and the keys of all positions once takes, at the measured
-  // bandwidth for as many bytes.
+  // How long one more token takes a decoder that has read so many: its state is of a fixed size, or grows with them.
   void generation() {
     const std::vector<int> read = once_ ? std::vector<int>{64} : std::vector<int>{64, 1024, 4096};
-    std::printf("\n%-36s %s\n", "us a token", "after      64           1024           4096 tokens");
-    for (const StreamCase& row : stream_cases()) {
-      if (row.name.find(only_) == std::string::npos) continue;
-      std::string line = text("%-36s", row.name.c_str());
-      for (const int length : read) {
-        const TokenTime time = token_time(row.options, length);
-        line += text(" %8.0f", 1e6 * time.seconds);
-        if (cpu_) line += text(" %3.0f %%", 100 * time.reading / time.seconds);
-      }
+    std::printf("\n%-36s %s\n", "us a token", "after 64     1024     4096 tokens");
+    for (const ModelOptions& options : decoders()) {
+      const std::string name = text("%s %d, %d blocks", options.model.c_str(), options.width, options.layers);
+      if (name.find(only_) == std::string::npos) continue;
+      std::string line = text("%-36s", name.c_str());
+      for (const int length : read) line += text(" %8.0f", 1e6 * token_time(options, length));
       std::printf("%s\n", line.c_str());
       ++rows_;
     }
@@ -321,31 +331,23 @@ class Bench {
     ops_->download(&first, tensor.data(), sizeof first);
   }
 
-  struct StreamCase {
-    std::string name;
-    ModelOptions options;
-  };
-  static std::vector<StreamCase> stream_cases() {
-    std::vector<StreamCase> cases;
-    const auto add = [&](const std::string& name, const std::string& model, int width, int layers, int heads) {
+  // The models whose decoding is measured: 4 blocks of 128 of each kind, and a GPT-2.
+  static std::vector<ModelOptions> decoders() {
+    std::vector<ModelOptions> all;
+    for (const char* name : {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn",
+                             "regular_gpt", "dct_mlp", "mlp_lm", "transformer"}) {
+      const bool large = all.size() == 9;
       ModelOptions options;
-      options.model = model;
-      options.width = width, options.layers = layers, options.heads = heads;
+      options.model = name;
+      options.width = large ? 768 : 128, options.layers = large ? 12 : 4;
+      options.heads = large ? 12 : all.size() < 2 ? 1 : 4;
       options.set_defaults();
-      cases.push_back({name, options});
-    };
-    for (const std::string model : {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba",
-                                    "rnn", "regular_gpt", "dct_mlp", "mlp_lm"})
-      add(model + " 128, 4 blocks", model, 128, 4, model == "causal_rn" || model == "linear_causal_rn" ? 1 : 4);
-    add("transformer 768, 12 blocks", "transformer", 768, 12, 12);
-    return cases;
+      all.push_back(options);
+    }
+    return all;
   }
 
-  // Of a token: reading is the time that its bytes take, weights and keys.
-  struct TokenTime {
-    double seconds = 0, bytes = 0, reading = 0;
-  };
-  TokenTime token_time(const ModelOptions& options, int length) {
+  double token_time(const ModelOptions& options, int length) {
     constexpr int VOCAB = 128, PIECE = 512, MEASURED = 16;
     const int most = length + MEASURED * (once_ ? 1 : 8);
     const auto model = make_model(options.model, options.config(VOCAB, options.model == "mlp_lm" ? 15 : most), *ops_);
@@ -356,36 +358,22 @@ class Bench {
     tokens.upload(letters);
     const auto decoder = model->decoder(1, most);
     real logit;
-    TokenTime best;
-    best.seconds = 1e30;
+    double best = 1e30;
     ops_->run([&] {  // as ./generate does
       for (int at = 0; at < length; at += PIECE) decoder->decode(tokens.data() + at, std::min(PIECE, length - at));
       for (int at = length; at < most; at += MEASURED) {
         const double begin = clock_();
         for (int i = 0; i < MEASURED; ++i)  // the next token is drawn from what comes back
           ops_->download(&logit, decoder->decode(tokens.data() + at + i, 1), sizeof logit);
-        best.seconds = std::min(best.seconds, (clock_() - begin) / MEASURED);
+        best = std::min(best, (clock_() - begin) / MEASURED);
       }
     });
-    best.bytes = bytes_a_token(*model, options, length);
-    if (cpu_) best.reading = best.bytes / read_bandwidth(threads_, static_cast<int64_t>(best.bytes));
     return best;
-  }
-  // All weights but the rows of tables that are not looked up, and what a stream keeps of each position: p, or keys and
-  // values.
-  static double bytes_a_token(const Model& model, const ModelOptions& options, int length) {
-    const double rows = options.model == "transformer" ? 2.0 * options.width
-                        : options.model == "causal_rn" ? options.hidden
-                                                       : 0;
-    double numbers = rows * options.layers * length;
-    for (const Parameter& p : model.parameters.list())
-      if (!is_table(options.model, p)) numbers += static_cast<double>(p.size());
-    return sizeof(real) * numbers;
   }
 
   void operation(const OpCase& row) {
     ++rows_;
-    Arrays arrays(*ops_, row.operands, 1);
+    Arrays arrays(*ops_, row, 1);
     const std::string written = std::find_if(row.operands.begin(), row.operands.end(), [](const Operand& o) {
                                   return o.role == Role::OUTPUT || o.role == Role::UPDATED;
                                 })->name;
@@ -398,15 +386,6 @@ class Bench {
                2 * row.flops / backward / 1e9, 100 * row.flops / forward / peak_, 200 * row.flops / backward / peak_);
     else if (row.pairs > 0)
       rates = text("%5.2f G/s  %5.2f G/s   pair-channels", row.pairs / forward / 1e9, row.pairs / backward / 1e9);
-    if (row.forward_instructions.all > 0) {
-      const double count = row.pairs > 0 ? row.pairs : row.numbers;
-      rates += text("%s%2.0f %% %2.0f %% of the floor", rates.empty() ? "" : ", ",
-                    100 * floor(count * row.forward_instructions) / forward,
-                    100 * floor(count * row.backward_instructions) / backward);
-    }
-    if (row.forward_bytes > 0)
-      rates += text("%5.1f GB/s %5.1f GB/s read and written", row.forward_bytes / forward / 1e9,
-                    row.backward_bytes / backward / 1e9);
     std::printf("%-52s %7.3f ms %7.3f ms  %s\n", row.name.c_str(), 1e3 * forward, 1e3 * backward, rates.c_str());
   }
 
@@ -447,7 +426,6 @@ class Bench {
 
   std::unique_ptr<Ops> ops_;
   Cpu* cpu_ = nullptr;  // ops_ where it is the CPU
-  int threads_;
   bool once_;
   std::string only_;
   int rows_ = 0;

@@ -38,6 +38,25 @@ std::string SmallRun::fingerprint() const {
   return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
 }
 
+Trained trained(const ModelCase& row, Ops& ops, uint64_t seed) {
+  Trained trained{make_model(row.model, Json::parse(row.config, row.name), ops), {}};
+  Model& model = *trained.model;
+  model.parameters.initialize(seed);
+  Optimizer optimizer(model.parameters, ops, {});
+  const ModelBatch batch(ops, row, model.classes(), seed);
+  const int64_t rows = model.logit_rows(batch.input());
+  Tensor losses(ops, {rows}), dlogits(ops, {rows, model.classes()});
+  for (int step = 0; step < 3; ++step) {
+    model.parameters.zero_gradients();
+    const real* logits = model.forward(batch.input());
+    ops.cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows, model.classes());
+    model.backward(batch.input(), dlogits.data());
+    optimizer.step(step, 0.01);
+  }
+  trained.losses = losses.download();
+  return trained;
+}
+
 namespace {
 
 std::string op_fingerprint(const OpCase& row, const MakeOps& make) {
@@ -50,24 +69,10 @@ std::string op_fingerprint(const OpCase& row, const MakeOps& make) {
   return checksum.hex();
 }
 
-// Three steps on one batch: everything that a model's training consists of.
 std::string model_fingerprint(const ModelCase& row, const MakeOps& make) {
   const auto ops = make();
-  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
-  model->parameters.initialize(FINGERPRINT_SEED);
-  Optimizer optimizer(model->parameters, *ops, {});
-  const ModelBatch batch(*ops, row, model->classes(), FINGERPRINT_SEED);
-  const int64_t rows = model->logit_rows(batch.input());
-  Tensor losses(*ops, {rows}), dlogits(*ops, {rows, model->classes()});
-  for (int step = 0; step < 3; ++step) {
-    model->parameters.zero_gradients();
-    const real* logits = model->forward(batch.input());
-    ops->cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows,
-                       model->classes());
-    model->backward(batch.input(), dlogits.data());
-    optimizer.step(step, 0.01);
-  }
-  return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
+  return text("%016llx",
+              static_cast<unsigned long long>(trained(row, *ops, FINGERPRINT_SEED).model->parameters.fingerprint()));
 }
 
 std::string run_fingerprint(const MakeOps& make, int accumulate) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cases.h"
 #include "check.h"
 #include "models/model.h"
 #include "ops/ops.h"
@@ -34,6 +35,14 @@ struct SmallRun {
   Optimizer optimizer;
   Trainer trainer;
 };
+
+// A model after three steps on one batch, which are everything that a model's training consists of, and the losses of the
+// last step.
+struct Trained {
+  std::unique_ptr<Model> model;
+  std::vector<real> losses;
+};
+Trained trained(const ModelCase& row, Ops& ops, uint64_t seed);
 
 // Name and fingerprint of everything, computed on this device.
 std::vector<std::pair<std::string, std::string>> all_fingerprints(const MakeOps& make);

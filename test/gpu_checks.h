@@ -1,6 +1,5 @@
 // Compares every operation and model on a device with the reference (src/reference), bit for bit. Used by bits,
-// host_run, gpu_run and ptx_run. The cases are the table that all tests share, and shapes at the boundaries of the
-// kernels.
+// host_run, gpu_run and ptx_run. The cases are those of cases.h.
 #pragma once
 
 #include <functional>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "cases.h"
+#include "check.h"
 #include "ops/ops.h"
 
 namespace petroglyph {
@@ -26,5 +26,8 @@ struct GpuCheck {
 
 const std::vector<std::string>& gpu_check_groups();
 const std::vector<GpuCheck>& gpu_checks(const std::string& group);  // created once
+
+// The checks of a group on a device; all: those that are made once, too.
+void compare(Test& test, const std::string& group, Ops& device, bool all = true);
 
 }  // namespace petroglyph

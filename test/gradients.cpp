@@ -44,7 +44,7 @@ double objective(Ops& ops, const OpCase& row, Arrays& arrays) {
 // Of a large operand every `stride`-th element is checked.
 std::vector<double> by_differences(Ops& ops, const OpCase& row, uint64_t seed, const Operand& o, size_t stride) {
   std::vector<double> gradient;
-  Arrays arrays(ops, row.operands, seed);
+  Arrays arrays(ops, row, seed);
   const std::vector<real> start = arrays.tensor(o.name).download();
   std::vector<std::pair<std::string, std::vector<real>>> updated;  // what forward adds to, as it was
   for (const Operand& u : row.operands)
@@ -74,7 +74,7 @@ std::vector<double> by_differences(Ops& ops, const OpCase& row, uint64_t seed, c
 
 void check_op(Test& test, Ops& ops, const OpCase& row) {
   constexpr uint64_t SEED = 7;
-  Arrays arrays(ops, row.operands, SEED);
+  Arrays arrays(ops, row, SEED);
   std::map<std::string, std::vector<real>> before;
   for (const Operand& o : row.operands)
     if (o.role == Role::PARAMETER) before[o.name] = arrays.tensor("d" + o.name).download();
@@ -165,13 +165,6 @@ void check_model(Test& test, Ops& ops, const ModelCase& row) {
   }
 }
 
-void check_reference(Test& test, Ops& ops, const std::string& group) {
-  for (const GpuCheck& check : gpu_checks(group)) {
-    const std::string difference = check.difference(ops);
-    test.check(check.name, difference.empty(), difference);
-  }
-}
-
 }  // namespace
 }  // namespace petroglyph
 
@@ -183,7 +176,7 @@ int main(int argc, char** argv) {
     if (row.backward) test.run(row.name, [&](Test& t) { check_op(t, *ops, row); });
   for (const ModelCase& row : model_cases()) test.run(row.name, [&](Test& t) { check_model(t, *ops, row); });
   for (const char* group : {"table", "models", "streams"})
-    test.run(std::string("reference, ") + group, [&](Test& t) { check_reference(t, *ops, group); });
+    test.run(std::string("reference, ") + group, [&](Test& t) { compare(t, group, *ops); });
   test.run("of every model", [&](Test& t) {
     const std::vector<ModelCase> rows = model_cases();
     for (const std::string& name : model_names())

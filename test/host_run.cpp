@@ -41,14 +41,6 @@ void set_order(const Order&) {}
 bool is_run(const Order&) { return true; }
 #endif
 
-void compare(Test& test, const std::string& group, Ops& device, bool all) {
-  for (const GpuCheck& check : gpu_checks(group)) {
-    if (check.once && !all) continue;
-    const std::string difference = check.difference(device);
-    test.check(check.name, difference.empty(), difference);
-  }
-}
-
 void compare(Test& test, const std::string& group, const Order& order, const ScratchLimits& limits = {}) {
   set_order(order);
   compare(test, group, *make_gpu(0, limits), order.name == ORDERS[0].name);
@@ -62,49 +54,59 @@ void in_turns(Test& test) {
 }
 
 #ifdef CUDA_ON_HOST
+// A machine that a test changes, and that is afterwards as it was.
+struct Machine {
+  cuda_on_host::Device& device = cuda_on_host::device();
+  const cuda_on_host::Device before = device;
+
+  ~Machine() {
+    device = before;
+    cudaSetDevice(0);
+  }
+};
+
 // If a GPU has more multiprocessors than a shape has tiles, the chunks of a weight gradient are added afterwards.
 void many_multiprocessors(Test& test) {
-  cuda_on_host::Device& device = cuda_on_host::device();
-  const cuda_on_host::Device before = device;
-  device.multiprocessors = 132;
+  const Machine machine;
+  machine.device.multiprocessors = 132;
   compare(test, "linear", ORDERS[0]);
   compare(test, "linear", ORDERS[0], {1200000, 0});
-  device = before;
 }
 
+const std::string TOO_OLD = "host run has compute capability 6.0, 7.0 or newer is needed";
+
+// What is wrong with a machine, and what make_gpu() says.
+struct Obstacle {
+  const char* name;
+  std::function<void(cuda_on_host::Device&)> set;
+  const char* words;
+};
+const Obstacle OBSTACLES[] = {
+    {"none", [](auto& d) { d.count = 0; }, "--device cuda: no GPU found"},
+    {"too old", [](auto& d) { d.major = 6, d.minor = 1; }, "has compute capability 6.1, 7.0 or newer is needed"},
+    {"no kernels for it", [](auto& d) { d.image = cudaErrorNoKernelImageForDevice; },
+     "this build has no kernels: make CUDA=1 GPU_ARCH=90 builds them"},
+    {"no kernel", [](auto& d) { d.image = cudaErrorInvalidDeviceFunction; },
+     "this build has no kernels: make CUDA=1 GPU_ARCH=90 builds them"},
+    {"nor can this CUDA build them", [](auto& d) { d.image = cudaErrorNoKernelImageForDevice, d.major = 7; },
+     "this build has no kernels: a CUDA before 13 builds them"},
+    {"too little memory of the host", [](auto& d) { d.pinned = 1000; }, "out of pinned memory of the host: "},
+    {"nothing can be told", [](auto& d) { d.broken = 0; }, "GPU 0 does not work: the system is not ready yet"},
+};
+
 void no_gpu(Test& test) {
-  cuda_on_host::Device& device = cuda_on_host::device();
-  const cuda_on_host::Device before = device;
-  device.count = 0;
-  test.throws("none", "--device cuda: no GPU found", [] { make_gpu(); });
-  device = before;
-  test.throws("one that is not there", "there is no GPU 1, expected one from 0 to 0", [] { make_gpu(1); });
-  device.count = 2;
-  test.equal("the second of two", make_gpu(1)->description(), std::string("host run, 4 multiprocessors"));
-  device.major = 6;
-  device.minor = 1;
-  test.throws("too old", "has compute capability 6.1, 7.0 or newer is needed", [] { make_gpu(); });
-  device = before;
-  for (const cudaError_t image : {cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction}) {
-    device.image = image;
-    test.throws("no kernels for it", "this build has no kernels: make CUDA=1 GPU_ARCH=90 builds them",
-                [] { make_gpu(); });
+  for (const Obstacle& obstacle : OBSTACLES) {
+    const Machine machine;
+    obstacle.set(machine.device);
+    test.throws(obstacle.name, obstacle.words, [] { make_gpu(); });
   }
-  device.major = 7;
-  device.minor = 0;
-  test.throws("nor can this CUDA build them", "this build has no kernels: a CUDA before 13 builds them",
-              [] { make_gpu(); });
-  device = before;
-  device.memory = size_t(64) << 20;
-  device.pinned = 1000;
-  test.throws("too little memory of the host", "out of pinned memory of the host: ", [] { make_gpu(); });
-  device.pinned = before.pinned;
-  device.broken = 0;
-  test.throws("nothing can be told", "GPU 0 does not work: the system is not ready yet", [] { make_gpu(); });
-  device.broken = -1;
+  const Machine machine;
+  test.throws("one that is not there", "there is no GPU 1, expected one from 0 to 0", [] { make_gpu(1); });
+  machine.device.count = 2;
+  test.equal("the second of two", make_gpu(1)->description(), std::string("host run, 4 multiprocessors"));
+  machine.device.memory = size_t(64) << 20;
   test.throws("too little memory", "out of GPU memory: 1.00 GiB wanted for one array",
               [] { Tensor(*make_gpu(), {int64_t(1) << 28}); });
-  device = before;
   CHECK(cuda_on_host::allocations() == 0);
 }
 
@@ -133,9 +135,6 @@ void choose(Test& test, const std::string& name, const std::string& expected, co
   std::string found;
   test.equal(name + ": auto says", said_by([&] { found = make_device("auto", 1)->description(); }), line);
   test.check(name + ": auto takes " + expected, found.rfind(expected, 0) == 0, "it takes " + found);
-  test.equal(name + ": a rank says", said_by([&] { found = make_device("auto", 1, *one_rank())->description(); }),
-             line);
-  test.check(name + ": a rank takes " + expected, found.rfind(expected, 0) == 0, "it takes " + found);
 }
 
 // One of two ranks on this machine; implements only what the choice of a device needs.
@@ -154,56 +153,42 @@ struct OneOfTwo final : Ranks {
   int number_;
 };
 
+// What make_device() writes to stderr, and the device that it takes.
+std::string taken(const char* name, const Ranks& ranks) {
+  return said_by([&] {
+    const std::string description = make_device(name, 1, ranks)->description();
+    int number = -1;
+    cudaGetDevice(&number);
+    std::fprintf(stderr, "%s", description.rfind("CPU", 0) == 0 ? "CPU" : ("GPU " + std::to_string(number)).c_str());
+  });
+}
+
 // Ranks use different GPUs. If a rank's GPU cannot be used, the rank uses the CPU, never another rank's GPU.
 void choose_in_turn(Test& test) {
-  cuda_on_host::Device& device = cuda_on_host::device();
-  const cuda_on_host::Device before = device;
-  device.count = 2;
-  const auto taken = [&](const char* name, int rank) {
-    return said_by([&] {
-      const std::string description = make_device(name, 1, OneOfTwo(rank))->description();
-      int number = -1;
-      cudaGetDevice(&number);
-      std::fprintf(stderr, "%s", description.rfind("CPU", 0) == 0 ? "CPU" : ("GPU " + std::to_string(number)).c_str());
-    });
-  };
-  test.equal("the first rank", taken("auto", 0), "GPU 0");
-  test.equal("the second rank", taken("auto", 1), "GPU 1");
-  const std::string obstacle = "host run has compute capability 6.0, 7.0 or newer is needed";
+  const Machine machine;
+  machine.device.count = 2;
+  test.equal("the first rank", taken("auto", OneOfTwo(0)), "GPU 0");
+  test.equal("the second rank", taken("auto", OneOfTwo(1)), "GPU 1");
   for (int rank = 0; rank < 2; ++rank) {
-    device.old = rank;
+    machine.device.old = rank;
     const std::string number = std::to_string(rank);
-    test.equal("rank " + number + "'s GPU is too old", taken("auto", rank),
+    test.equal("rank " + number + "'s GPU is too old", taken("auto", OneOfTwo(rank)),
                "--device auto: rank " + number + " takes the CPU, as its GPU " + number +
-                   " cannot be used: " + obstacle + "\nCPU");
-    test.equal("the other rank", taken("auto", 1 - rank), "GPU " + std::to_string(1 - rank));
-    test.equal("cuda stops", taken("cuda", rank), "--device cuda: " + obstacle);
+                   " cannot be used: " + TOO_OLD + "\nCPU");
+    test.equal("the other rank", taken("auto", OneOfTwo(1 - rank)), "GPU " + std::to_string(1 - rank));
+    test.equal("cuda stops", taken("cuda", OneOfTwo(rank)), "--device cuda: " + TOO_OLD);
   }
-  device = before;
-  cudaSetDevice(0);
 }
 
 // With several GPUs, "auto" selects the first one that works.
 void choose_the_first(Test& test) {
-  cuda_on_host::Device& device = cuda_on_host::device();
-  const cuda_on_host::Device before = device;
-  device.count = 2;
-  device.old = 0;
-  const auto taken = [] {
-    make_device("auto", 1);
-    int number = -1;
-    cudaGetDevice(&number);
-    std::fprintf(stderr, "GPU %d", number);
-  };
-  const std::string obstacle = "host run has compute capability 6.0, 7.0 or newer is needed";
-  test.equal("the second of two", said_by(taken), "--device auto leaves out GPU 0: " + obstacle + "\nGPU 1");
-  device.major = 6;
-  device.old = -1;
-  test.equal("neither",
-             said_by([] { std::fprintf(stderr, "%s", make_device("auto", 1)->description().c_str()); }).substr(0, 100),
-             ("--device auto takes the CPU: " + obstacle + "\nCPU, 1 thread").substr(0, 100));
-  device = before;
-  cudaSetDevice(0);
+  const Machine machine;
+  machine.device.count = 2;
+  machine.device.old = 0;
+  test.equal("the second of two", taken("auto", *one_rank()), "--device auto leaves out GPU 0: " + TOO_OLD + "\nGPU 1");
+  machine.device.major = 6;
+  machine.device.old = -1;
+  test.equal("neither", taken("auto", *one_rank()), "--device auto takes the CPU: " + TOO_OLD + "\nCPU");
 }
 
 // CUDA does not start: status of the first call, the newest CUDA version of the driver, and the expected reason.
@@ -228,21 +213,16 @@ const Start STARTS[] = {
 };
 
 void device_choice(Test& test) {
-  cuda_on_host::Device& device = cuda_on_host::device();
-  const cuda_on_host::Device before = device;
   choose(test, "a GPU", "host run", "");
   for (const Start& start : STARTS) {
-    device.start = start.status;
-    device.driver = start.driver;
+    const Machine machine;
+    machine.device.start = start.status;
+    machine.device.driver = start.driver;
     choose(test, start.name, "CPU", start.said ? start.obstacle : "");
     test.equal(std::string(start.name) + ": cuda stops", message_of([] { make_device("cuda", 1); }),
                std::string("--device cuda: ") + start.obstacle);
     test.equal(std::string(start.name) + ": no error is left", cudaGetLastError(), cudaSuccess);
   }
-  device = before;
-  device.major = 6;
-  choose(test, "too old", "CPU", "host run has compute capability 6.0, 7.0 or newer is needed");
-  device = before;
   choose_the_first(test);
   choose_in_turn(test);
 }

@@ -10,7 +10,6 @@
 #include "check.h"
 #include "cpu/make_cpu.h"
 #include "math/random.h"
-#include "ops/dct_plan.h"
 
 namespace petroglyph {
 namespace {
@@ -44,8 +43,7 @@ Results results(Ops& ops, const ModelCase& row, real deviation) {
   Tensor on_device(ops, {size});
   on_device.upload(dlogits);
   Results r;
-  r.logits.resize(static_cast<size_t>(size));
-  ops.download(r.logits.data(), model->forward(batch.input()), r.logits.size() * sizeof(real));
+  r.logits = logits_of(ops, *model, batch.input());
   parameters.zero_gradients();
   model->backward(batch.input(), on_device.data());
   r.gradients = parameters.gradients().download();
@@ -82,125 +80,6 @@ void linear_form(Test& test) {
   }
 }
 
-// One head of linear attention as the paper writes it: q, k and v are vectors of n numbers, side by side.
-struct LinearAttentionHead {
-  const LinearAttentionShape& shape;
-  const real* qkv;  // of the first position
-  int head;
-
-  const real* part(int t, int number) const {
-    return qkv + (int64_t(t) * 3 + number) * shape.width() + int64_t(head) * shape.head_width;
-  }
-  real weight(int t, int s) const {
-    real sum = 0;
-    for (int c = 0; c < shape.head_width; ++c) sum += part(t, 0)[c] * part(s, 1)[c];
-    return sum;
-  }
-
-  // y_t = Σ_s (q_t·k_s) v_s, and the sum of the weights behind it                          attention form
-  std::vector<real> attention(int t) const {
-    std::vector<real> y(shape.head_width + 1);
-    for (int s = 0; s < (shape.causal ? t + 1 : shape.positions); ++s) {
-      const real a = weight(t, s);
-      for (int c = 0; c < shape.head_width; ++c) y[c] += a * part(s, 2)[c];
-      y[shape.head_width] += a;
-    }
-    return y;
-  }
-  // W_t = W_{t−1} + v_t ⊗ k_t,  y_t = W_t q_t, with a 1 behind v                            eqs. 7 and 8
-  std::vector<real> recurrent(std::vector<real>& W, int t) const {
-    const int n = shape.head_width;
-    std::vector<real> y(n + 1);
-    for (int i = 0; i <= n; ++i)
-      for (int c = 0; c < n; ++c) {
-        W[size_t(i) * n + c] += (i < n ? part(t, 2)[i] : 1) * part(t, 1)[c];
-        y[i] += W[size_t(i) * n + c] * part(t, 0)[c];
-      }
-    return y;
-  }
-};
-
-void linear_attention_forms(Test& test) {
-  const auto ops = make_cpu(2);
-  for (uint32_t trial = 0; trial < 24; ++trial) {
-    const auto pick = [&](const char* what, uint32_t low, uint32_t high) {
-      return static_cast<int>(low + below(philox(23, stream_of(what), trial, 0).word[0], high - low + 1));
-    };
-    const LinearAttentionShape s{pick("batch", 1, 3),      pick("positions", 1, 1 << pick("magnitude", 1, 9)),
-                                 pick("heads", 1, 3),      pick("width", 1, 24),
-                                 pick("causal", 0, 3) > 0, pick("normalized", 0, 1) > 0,
-                                 FeatureMap::IDENTITY,     0};
-    const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.width();
-    std::vector<real> qkv, attention(size), recurrent(size);
-    for (int64_t i = 0; i < 3 * size; ++i)
-      qkv.push_back(uniform(philox(24, trial, 0, static_cast<uint64_t>(i)).word[0]) + (s.normalized ? 0.1 : -0.5));
-    for (int64_t n = 0; n < int64_t(s.batch) * s.heads; ++n) {
-      const int64_t first = n / s.heads * s.positions;
-      const LinearAttentionHead head{s, qkv.data() + first * 3 * s.width(), static_cast<int>(n % s.heads)};
-      std::vector<real> W(size_t(s.head_width + 1) * s.head_width);
-      for (int t = 0; t < s.positions; ++t) {
-        const std::vector<real> one = head.attention(t), other = head.recurrent(W, t);
-        for (int c = 0; c < s.head_width; ++c) {
-          const int64_t at = (first + t) * s.width() + n % s.heads * s.head_width + c;
-          attention[at] = one[c] / (s.normalized ? one[s.head_width] : 1);
-          recurrent[at] = other[c] / (s.normalized ? other[s.head_width] : 1);
-        }
-      }
-    }
-    Tensor input(*ops, {3 * size}), y(*ops, {size}), inv_sum(*ops, {rows * s.heads}), states(*ops, {s.states_size()});
-    input.upload(qkv);
-    ops->linear_attention(y.data(), inv_sum.data(), states.data(), nullptr, input.data(), s);
-    const std::string name = text("%d×%d of %d×%d%s%s", s.batch, s.positions, s.heads, s.head_width,
-                                  s.causal ? " causal" : "", s.normalized ? " normalized" : "");
-    if (s.causal) near(test, name + ": recurrent and attention form", recurrent, attention, TOLERANCE);
-    near(test, name + ": chunks and attention form", y.download(), attention, TOLERANCE);
-  }
-}
-
-// The sliding cosine transform by its definition; and as many frequencies as the window is long only turn its basis, so
-// that they have the length of what is in the window.
-void sliding_transforms(Test& test) {
-  const auto ops = make_cpu(2);
-  for (uint32_t trial = 0; trial < 16; ++trial) {
-    const auto pick = [&](const char* what, uint32_t low, uint32_t high) {
-      return static_cast<int64_t>(low + below(philox(29, stream_of(what), trial, 0).word[0], high - low + 1));
-    };
-    const int B = static_cast<int>(pick("batch", 1, 2)), T = static_cast<int>(pick("length", 1, 150));
-    const int64_t t = pick("window", 1, 1 << pick("magnitude", 1, 8)), d = pick("width", 1, 19);
-    const int64_t k = trial % 2 ? t : pick("frequencies", 1, static_cast<uint32_t>(t));
-    const DctPlan plan(*ops, {t}, {k}, static_cast<int>(d), T);
-    const DctShape shape = plan.shape(B, T);
-    std::vector<real> x, expected, lengths, found_lengths;
-    for (int64_t i = 0; i < shape.rows() * d; ++i) x.push_back(normal(30, trial, 0, static_cast<uint64_t>(i)));
-    for (int64_t n = 0; n < shape.rows(); ++n)
-      for (int64_t j = 0; j < k; ++j)
-        for (int64_t c = 0; c < d; ++c) {
-          double sum = 0;
-          for (int64_t m = std::max<int64_t>(0, t - 1 - n % T); m < t; ++m)
-            sum += x[static_cast<size_t>((n - t + 1 + m) * d + c)] * std::cos(M_PI * j * (2 * m + 1) / (2.0 * t));
-          expected.push_back(sum * std::sqrt((j == 0 ? 1.0 : 2.0) / t));
-        }
-    Tensor input(*ops, {shape.rows() * d}), output(*ops, {shape.size()});
-    input.upload(x);
-    ops->sliding_dct(output.data(), nullptr, input.data(), shape);
-    const std::vector<real> found = output.download();
-    const std::string name = text("%lld of %lld over %d×%d×%lld", static_cast<long long>(k), static_cast<long long>(t),
-                                  B, T, static_cast<long long>(d));
-    near(test, name, found, expected, TOLERANCE);
-    for (int64_t n = 0; k == t && n < shape.rows(); ++n) {
-      real length = 0, expected_length = 0;
-      for (int64_t i = 0; i < k * d; ++i)
-        length += found[static_cast<size_t>(n * k * d + i)] * found[static_cast<size_t>(n * k * d + i)];
-      for (int64_t s = std::max<int64_t>(n - n % T, n - t + 1); s <= n; ++s)
-        for (int64_t c = 0; c < d; ++c)
-          expected_length += x[static_cast<size_t>(s * d + c)] * x[static_cast<size_t>(s * d + c)];
-      found_lengths.push_back(length);
-      lengths.push_back(expected_length);
-    }
-    if (k == t) near(test, name + ": lengths", found_lengths, lengths, TOLERANCE);
-  }
-}
-
 ModelCase set_case(const char* model, int patches, int width, int hidden, const char* settings) {
   ModelCase row{"", model,
                 text("{\"patches\":%d,\"patch_size\":5,\"classes\":4,\"width\":%d,\"hidden\":%d,%s}", patches, width,
@@ -224,50 +103,68 @@ void relation_network_forms(Test& test) {
     }
 }
 
+// (v − mean) / std of each of so many groups
+std::vector<real> normalized(std::vector<real> v, int groups = 1) {
+  const size_t n = v.size() / static_cast<size_t>(groups);
+  for (size_t g = 0; g < v.size(); g += n) {
+    real mean = 0, variance = 0;
+    for (size_t c = g; c < g + n; ++c) mean += v[c] / static_cast<real>(n);
+    for (size_t c = g; c < g + n; ++c) variance += (v[c] - mean) * (v[c] - mean) / static_cast<real>(n);
+    for (size_t c = g; c < g + n; ++c) v[c] = (v[c] - mean) / std::sqrt(variance);
+  }
+  return v;
+}
+
+std::vector<real> sum_of(std::vector<real> a, const std::vector<real>& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+// W x + b; some layers have no b.
+std::vector<real> linear(Model& model, const std::string& name, const std::vector<real>& x) {
+  const Parameter *weight = model.parameters.find(name + ".weight"), *bias = model.parameters.find(name + ".bias");
+  std::vector<real> y;
+  for (int64_t out = 0; out < weight->shape.at(0); ++out) {
+    y.push_back(bias ? bias->value[out] : 0);
+    for (size_t k = 0; k < x.size(); ++k) y.back() += weight->value[static_cast<size_t>(out) * x.size() + k] * x[k];
+  }
+  return y;
+}
+
+// The embedding of patch n of a sample.
+std::vector<real> embedded(Model& model, const std::vector<real>& patches, int sample, int n) {
+  const Parameter& positions = *model.parameters.find("position_embedding.weight");
+  const auto P = model.parameters.find("patch_embedding.weight")->shape.back(), D = positions.shape.back();
+  const auto first = patches.begin() + (sample * static_cast<int64_t>(patches.size()) / P / 2 + n) * P;
+  return sum_of(linear(model, "patch_embedding", {first, first + P}),
+                {positions.value + n * D, positions.value + (n + 1) * D});
+}
+
 // The definitions, element by element and pair by pair (equations 2 and 3), with a network f that is given [x_i; x_j].
 void set_definitions(Test& test) {
   const auto ops = make_cpu(1);
-  const int N = 6, D = 4, H = 5, P = 5;
+  const int N = 6, D = 4, H = 5;
   for (const bool pairs : {false, true}) {
     const ModelCase row = pairs
                               ? set_case("relation_network", N, D, H, "\"activation\":\"relu\",\"form\":\"quadratic\"")
                               : set_case("deep_sets", N, D, H, "\"activation\":\"relu\"");
     const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
     draw_weights(model->parameters, real(0.5));
-    const auto weight = [&](const char* name, int out, int in) {
-      return model->parameters.find(name)->value[out * model->parameters.find(name)->shape.back() + in];
-    };
-    const auto bias = [&](const char* name, int out) { return model->parameters.find(name)->value[out]; };
     const ModelBatch batch(*ops, row, model->classes(), 5);
     const std::vector<real> patches = batch.patches.download();
-    std::vector<std::vector<real>> x(N, std::vector<real>(D));
-    for (int n = 0; n < N; ++n)
-      for (int d = 0; d < D; ++d) {
-        x[n][d] = weight("position_embedding.weight", n, d);
-        for (int k = 0; k < P; ++k)
-          x[n][d] += weight("patch_embedding.weight", d, k) * patches[static_cast<size_t>(n * P + k)];
-      }
-    std::vector<real> y(D);
-    const auto add_f = [&](int i, int j, real scale) {  // scale · f([x_i; x_j]), or f([x_i])
-      for (int d = 0; d < D; ++d) y[d] += scale * bias("out.bias", d);
-      for (int h = 0; h < H; ++h) {
-        real in = bias(pairs ? "right.bias" : "in.bias", h);
-        for (int k = 0; k < D; ++k)
-          in += pairs ? weight("left.weight", h, k) * x[i][k] + weight("right.weight", h, k) * x[j][k]
-                      : weight("in.weight", h, k) * x[i][k];
-        for (int d = 0; d < D; ++d) y[d] += scale * weight("out.weight", d, h) * std::max(in, real(0));
-      }
-    };
+    std::vector<real> y(D);  // the mean of f([x_i; x_j]), or f([x_i])
     for (int i = 0; i < N; ++i)
-      for (int j = 0; j < (pairs ? N : 1); ++j) add_f(i, j, real(1) / (pairs ? N * N : N));
-    real mean = 0, variance = 0;
-    for (const real v : y) mean += v / D;
-    for (const real v : y) variance += (v - mean) * (v - mean) / D;
-    std::vector<real> expected(4), found(4);
-    for (int c = 0; c < 4; ++c)
-      for (int d = 0; d < D; ++d) expected[c] += weight("head.weight", c, d) * (y[d] - mean) / std::sqrt(variance);
-    ops->download(found.data(), model->forward(batch.input()), found.size() * sizeof(real));
-    near(test, row.model, found, expected, TOLERANCE);
+      for (int j = 0; j < (pairs ? N : 1); ++j) {
+        const std::vector<real> x = embedded(*model, patches, 0, i);
+        std::vector<real> in =
+            pairs ? sum_of(linear(*model, "left", x), linear(*model, "right", embedded(*model, patches, 0, j)))
+                  : linear(*model, "in", x);
+        for (real& v : in) v = std::max(v, real(0));
+        const std::vector<real> f = linear(*model, "out", in);
+        for (size_t d = 0; d < f.size(); ++d) y[d] += f[d] / (pairs ? N * N : N);
+      }
+    near(test, row.model, logits_of(*ops, *model, batch.sample(*ops, 0).input()), linear(*model, "head", normalized(y)),
+         TOLERANCE);
   }
 }
 
@@ -361,46 +258,25 @@ void relation_maps(Test& test) {
     row.patch_size = P;
     const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
     draw_weights(model->parameters, 2);
-    const auto value = [&](const char* name, int i) { return model->parameters.find(name)->value[i]; };
     const ModelBatch batch(*ops, row, 4, 5);
     const std::vector<real> patches = batch.patches.download();
     model->forward(batch.input());
-    const auto normalized = [](std::vector<real> v, int groups) {
-      const size_t n = v.size() / static_cast<size_t>(groups);
-      for (size_t g = 0; g < v.size(); g += n) {
-        real mean = 0, variance = 0;
-        for (size_t c = g; c < g + n; ++c) mean += v[c] / static_cast<real>(n);
-        for (size_t c = g; c < g + n; ++c) variance += (v[c] - mean) * (v[c] - mean) / static_cast<real>(n);
-        for (size_t c = g; c < g + n; ++c) v[c] = (v[c] - mean) / std::sqrt(variance);
-      }
-      return v;
-    };
-    std::vector<std::vector<real>> p(T), q(T);
+    const Parameter &cls = *model->parameters.find("cls_token"),
+                    &rows = *model->parameters.find("position_embedding.weight");
+    std::vector<std::vector<real>> p, q;
     for (int t = 0; t < T; ++t) {
-      std::vector<real> x(D), &left = p[t], &right = q[t];
-      for (int d = 0; d < D; ++d) {
-        x[d] = value("position_embedding.weight", t * D + d) + (t == N ? value("cls_token", d) : 0);
-        for (int k = 0; t < N && k < P; ++k)
-          x[d] +=
-              value("patch_embedding.weight", d * P + k) * patches[static_cast<size_t>((N + t) * P + k)];  // sample 1
-      }
-      x = normalized(x, 1);
-      for (int h = 0; h < H; ++h) {
-        left.push_back(0);
-        right.push_back(value("blocks.0.right.bias", h));
-        for (int d = 0; d < D; ++d) {
-          left[h] += value("blocks.0.left.weight", h * D + d) * x[d];
-          right[h] += value("blocks.0.right.weight", h * D + d) * x[d];
-        }
-      }
-      if (norm == "approximate") left = normalized(left, 1), right = normalized(right, 1);
+      const std::vector<real> x =
+          normalized(t < N ? embedded(*model, patches, 1, t)
+                           : sum_of({cls.value, cls.value + D}, {rows.value + N * D, rows.value + T * D}));
+      p.push_back(linear(*model, "blocks.0.left", x));
+      q.push_back(linear(*model, "blocks.0.right", x));
+      if (norm == "approximate") p[t] = normalized(p[t]), q[t] = normalized(q[t]);
     }
     std::vector<real> expected;
     for (int j = 0; j < T; ++j) {
       real total = 0;
       for (int i = 0; i < T; ++i) {
-        std::vector<real> sum(H);
-        for (int h = 0; h < H; ++h) sum[h] = p[i][h] + q[j][h];
+        std::vector<real> sum = sum_of(p[i], q[j]);
         if (norm == "exact") sum = normalized(sum, heads);
         real square = 0;
         for (const real s : sum) square += std::exp(2 * s);
@@ -420,8 +296,6 @@ void relation_maps(Test& test) {
 int main(int argc, char** argv) {
   petroglyph::Test test(argc, argv);
   test.run("linear_causal_rn is causal_rn", petroglyph::linear_form);
-  test.run("linear attention", petroglyph::linear_attention_forms);
-  test.run("sliding cosine transforms", petroglyph::sliding_transforms);
   test.run("relation_network in linear time", petroglyph::relation_network_forms);
   test.run("set networks by definition", petroglyph::set_definitions);
   test.run("order", petroglyph::order);

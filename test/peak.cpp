@@ -1,4 +1,4 @@
-// Small loops that reach the limits of peak.h: chains of fused multiply-adds and additions, sums over memory.
+// Small loops that reach the limits of peak.h: chains of fused multiply-adds and additions.
 
 #include "peak.h"
 
@@ -68,26 +68,6 @@ double peak_flops(int threads) { return 2 * lanes_a_second<12, 0>(threads); }
 double peak_instructions(int threads) {
   constexpr int ADDED = VECTOR_BYTES == 64 ? 8 : 6;
   return lanes_a_second<8, ADDED>(threads);
-}
-
-double read_bandwidth(int threads, int64_t bytes) {
-  constexpr int CHAINS = 12;
-  constexpr int64_t PIECE = CHAINS * VECTOR_WIDTH, AT_LEAST = 64 << 20;  // the least number of bytes of a run
-  const int64_t pieces = std::max<int64_t>(bytes / (PIECE * static_cast<int64_t>(sizeof(real))), threads);
-  const int64_t rounds = std::max<int64_t>(AT_LEAST / bytes, 1);
-  const std::vector<real> numbers(static_cast<size_t>(pieces * PIECE), real(1));
-  std::vector<real> sums(static_cast<size_t>(threads) * VECTOR_WIDTH);
-  const double seconds = fastest(12, threads, [&](int64_t t) {
-    Vector chain[CHAINS] = {};
-    for (int64_t round = 0; round < rounds; ++round)
-      for (int64_t piece = pieces * t / threads; piece < pieces * (t + 1) / threads; ++piece)
-#pragma GCC unroll 12
-        for (int i = 0; i < CHAINS; ++i)
-          chain[i] += load(&numbers[static_cast<size_t>(piece * PIECE + i * VECTOR_WIDTH)]);
-    for (int i = 1; i < CHAINS; ++i) chain[0] += chain[i];
-    store(&sums[static_cast<size_t>(t * VECTOR_WIDTH)], chain[0]);
-  });
-  return static_cast<double>(rounds * pieces * PIECE) * sizeof(real) / seconds;
 }
 
 }  // namespace petroglyph

@@ -1,4 +1,4 @@
-// The machine's limits, measured: arithmetic and memory bandwidth. The bench compares operations with them.
+// The machine's limits, measured: of arithmetic. The bench compares operations with them.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,5 @@ double peak_flops(int threads);
 // processor with separate units for additions this is more than peak_flops / 2, the number of fused multiply-adds
 // alone.
 double peak_instructions(int threads);
-
-// Bytes per second at which `threads` threads read `bytes` bytes again and again: from a cache if they fit in one,
-// otherwise from memory. The best of several runs.
-double read_bandwidth(int threads, int64_t bytes);
 
 }  // namespace petroglyph
