@@ -14,13 +14,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "address_sanitizer.h"
-
-#if ASAN
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
@@ -29,16 +22,11 @@ dim3 blockDim, gridDim;
 // Saves the callee-saved registers on the current stack and restores them from the other stack. It ends with a jump: a
 // return would be predicted to go to the caller of the current stack.
 
-#if defined(__x86_64__) || defined(__aarch64__)
-#define OWN_SWITCH 1
 extern "C" void cuda_on_host_switch(void** stack_to_leave, void* stack_to_enter);
 #ifdef __APPLE__
 #define ASSEMBLY_NAME "_cuda_on_host_switch"
 #else
 #define ASSEMBLY_NAME "cuda_on_host_switch"
-#endif
-#else
-#include <ucontext.h>
 #endif
 
 #if defined(__x86_64__)
@@ -62,7 +50,10 @@ asm(".text\n.p2align 2\n.globl " ASSEMBLY_NAME "\n" ASSEMBLY_NAME
     "  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"
     "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
     "  add sp, sp, #160\n  br x30\n");
+#else
+#error "the host run of kernels switches stacks on x86-64 and aarch64 only"
 #endif
+
 namespace cuda_on_host {
 namespace {
 
@@ -82,47 +73,10 @@ class Fiber {
     if (mapping_ == MAP_FAILED || mprotect(mapping_, page, PROT_NONE) != 0) {
       throw std::runtime_error("no memory for the stack of a thread: " + std::string(std::strerror(errno)));
     }
-    stack_ = static_cast<unsigned char*>(mapping_) + page;
     // Stacks at equal offsets within their pages would compete for the same few sets of the first-level cache.
-    size_ = STACK_BYTES - static_cast<size_t>(number * 7 % 64) * 64;
-    prepare();
-  }
-  Fiber(const Fiber&) = delete;
-  Fiber& operator=(const Fiber&) = delete;
-  ~Fiber() {
-    if (mapping_ == nullptr) return;
-#if ASAN
-    ASAN_UNPOISON_MEMORY_REGION(stack_, STACK_BYTES);
-#endif
-    munmap(mapping_, mapped_);
-  }
-
-  // Switches from this (running) fiber to another; returns when another fiber switches back to this one.
-  void switch_to(Fiber& to) {
-    left_ = this;
-#if ASAN
-    __sanitizer_start_switch_fiber(&fake_stack_, to.stack_, to.size_);
-#endif
-#ifdef OWN_SWITCH
-    cuda_on_host_switch(&stopped_at_, to.stopped_at_);
-#else
-    swapcontext(&context_, &to.context_);
-#endif
-    arrived(fake_stack_);
-  }
-
-  // The sanitizer reports the bounds of the stack that was left, which makes the caller's stack known.
-  static void arrived([[maybe_unused]] void* fake_stack) {
-#if ASAN
-    __sanitizer_finish_switch_fiber(fake_stack, &left_->stack_, &left_->size_);
-#endif
-  }
-
- private:
-  void prepare() {
-#ifdef OWN_SWITCH
+    const size_t end = mapped_ - static_cast<size_t>(number * 7 % 64) * 64;
     // The frame that cuda_on_host_switch expects, with space for the return address, which enter_fiber never uses.
-    auto* top = reinterpret_cast<uintptr_t*>(static_cast<unsigned char*>(const_cast<void*>(stack_)) + size_) - 2;
+    auto* top = reinterpret_cast<uintptr_t*>(static_cast<unsigned char*>(mapping_) + end) - 2;
 #ifdef __x86_64__
     --top;
     *top = 0;
@@ -131,25 +85,20 @@ class Fiber {
     std::fill(saved, top, uintptr_t(0));
     saved[ADDRESS_WORD] = reinterpret_cast<uintptr_t>(&enter_fiber);
     stopped_at_ = saved;
-#else
-    getcontext(&context_);
-    context_.uc_stack.ss_sp = const_cast<void*>(stack_);
-    context_.uc_stack.ss_size = size_;
-    makecontext(&context_, enter_fiber, 0);
-#endif
+  }
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+  ~Fiber() {
+    if (mapping_ != nullptr) munmap(mapping_, mapped_);
   }
 
-  static inline Fiber* left_ = nullptr;
+  // Switches from this (running) fiber to another; returns when another fiber switches back to this one.
+  void switch_to(Fiber& to) { cuda_on_host_switch(&stopped_at_, to.stopped_at_); }
+
+ private:
   void* mapping_ = nullptr;
   size_t mapped_ = 0;
-  const void* stack_ = nullptr;
-  size_t size_ = 0;
-  void* fake_stack_ = nullptr;
-#ifdef OWN_SWITCH
   void* stopped_at_ = nullptr;
-#else
-  ucontext_t context_;
-#endif
 };
 
 // ---- State of the running block ----
@@ -261,26 +210,12 @@ std::string state_of(const Thread& thread, bool ended) {
          std::to_string(thread.place.line);
 }
 
-// For example "threads 0-15, 32-47 at __syncthreads, x.cu:12; threads 16-31 ended"
-std::string where_all_stand() {
-  std::vector<std::pair<std::string, std::string>> groups;
-  for (int i = 0; i < block.size;) {
-    auto state = [](int k) { return state_of(block.threads[k], block.warps[k / 32].ended >> (k % 32) & 1); };
-    const std::string here = state(i);
-    int last = i;
-    while (last + 1 < block.size && state(last + 1) == here) ++last;
-    const std::string range = std::to_string(i) + (last > i ? "-" + std::to_string(last) : "");
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == here; });
-    if (group == groups.end()) {
-      groups.emplace_back(here, range);
-    } else {
-      group->second += ", " + range;
-    }
-    i = last + 1;
-  }
-  std::string all;
-  for (const auto& [state, ranges] : groups) all += (all.empty() ? "threads " : "; threads ") + ranges + " " + state;
-  return all;
+// Two threads at different places, for example "thread 0 at __syncthreads, x.cu:12; thread 16 ended".
+std::string where_two_stand() {
+  const auto state = [](int k) { return state_of(block.threads[k], block.warps[k / 32].ended >> (k % 32) & 1); };
+  int other = 1;
+  while (other < block.size - 1 && state(other) == state(0)) ++other;
+  return "thread 0 " + state(0) + "; thread " + std::to_string(other) + " " + state(other);
 }
 
 // ---- Scheduling ----
@@ -298,7 +233,7 @@ void set_waiting(int warp, uint32_t lanes) {
 // No live thread can run. Releases them if all are at the same barrier; returns false if the block is stuck.
 bool release_barrier() {
   if (block.at_barrier != block.live || !block.one_barrier) {
-    block.fault = where() + ": divergent barrier: " + where_all_stand();
+    block.fault = where() + ": divergent barrier: " + where_two_stand();
     return false;
   }
   block.at_barrier = 0;
@@ -416,7 +351,6 @@ void end_thread() {
 
 // The endless loop of every fiber.
 void enter_fiber() {
-  Fiber::arrived(nullptr);
   for (;;) {
     Fiber& self = *block.threads[block.current].fiber;
     block.kernel->thread();
@@ -434,12 +368,6 @@ void enter_fiber() {
 
 // ---- Shared memory: the launch's dynamic part, then the kernel's arrays in the order in which threads reach them ----
 
-void protect_gap([[maybe_unused]] size_t begin, [[maybe_unused]] size_t end) {
-#if ASAN
-  ASAN_POISON_MEMORY_REGION(block.shared + begin, end - begin);
-#endif
-}
-
 unsigned char* add_shared(const char* name, size_t bytes, size_t alignment) {
   const size_t begin = (block.shared_end + alignment - 1) / alignment * alignment, end = begin + bytes;
   block.shared_bytes += bytes;
@@ -451,14 +379,10 @@ unsigned char* add_shared(const char* name, size_t bytes, size_t alignment) {
   block.shared_ranges.push_back({name, begin, end});
   block.shared_end = end + SHARED_GAP;
   std::memset(block.shared + begin, 0xFF, bytes + SHARED_GAP);
-  protect_gap(end, block.shared_end);
   return block.shared + begin;
 }
 
 void forget_shared() {
-#if ASAN
-  ASAN_UNPOISON_MEMORY_REGION(block.shared, SHARED_BYTES);
-#endif
   block.shared_ranges.clear();
   block.shared_end = block.shared_bytes = 0;
 }
@@ -470,14 +394,11 @@ void fill_shared() {
 }
 
 void check_shared() {
-#if !ASAN
-  for (size_t i = 0; i < block.shared_ranges.size(); ++i) {
-    const SharedRange& range = block.shared_ranges[i];
+  for (const SharedRange& range : block.shared_ranges) {
     const unsigned char* gap = block.shared + range.end;
     if (std::all_of(gap, gap + SHARED_GAP, [](unsigned char c) { return c == 0xFF; })) continue;
     throw Fault(where() + ": a write behind shared memory " + std::string(range.name));
   }
-#endif
 }
 
 // ---- Blocks ----

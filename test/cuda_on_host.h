@@ -5,14 +5,15 @@
 //   … linked with cuda_on_host.cpp (the threads of a block) and cuda_on_host_runtime.cpp (memory, streams)
 //
 // Every thread of a block runs alone until it reaches a barrier or a warp exchange. The test chooses the order of
-// threads (set_order()). If a kernel lacks a barrier, the first two orders give different results, or it reads NaN, the initial value of shared and device memory.
+// threads (set_order()). If a kernel lacks a barrier, the first two orders give different results, or it reads NaN, the
+// initial value of shared and device memory.
 // These errors throw a Fault that names the kernel: a barrier that not all threads reach, a write beside an allocation,
-// a pointer that does not belong to the device. AddressSanitizer reports every access out of range at the access
-// itself. set_late_streams() delays the work of a stream until something waits for it,
-// which reveals missing synchronization.
+// a pointer that does not belong to the device. (The PTX machine reports every access out of range at the access
+// itself.) set_late_streams() delays the work of a stream until something waits for it, which reveals missing
+// synchronization.
 //
 // What the catalogue forbids does not compile: atomics, and CUDA's max and min of floats. The host run does not
-// detect two kinds of errors. First, changes that nvcc makes to arithmetic (test/ptx_lint.sh detects those). Second, a
+// detect two kinds of errors. First, changes that nvcc makes to arithmetic (ptx_run detects those). Second, a
 // shuffle without __syncwarp: on a GPU a shuffle alone does not make a warp's memory visible. Use it from one host
 // thread only.
 #pragma once

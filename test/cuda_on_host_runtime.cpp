@@ -11,8 +11,6 @@
 #include <memory>
 #include <new>
 
-#include "address_sanitizer.h"
-
 using Operation = std::function<void()>;
 
 struct CUstream_st {
@@ -22,19 +20,13 @@ struct CUstream_st {
 struct CUevent_st {
   CUstream_st* stream = nullptr;
   uint64_t recorded = 0, completed = 0;  // number of times
-  bool timed = true;
   std::chrono::steady_clock::time_point time;
 };
 
 namespace cuda_on_host {
 namespace {
 
-// Under AddressSanitizer each allocation is a separate heap block with the sanitizer's guards.
-#if ASAN
-constexpr size_t GUARD = 0;
-#else
 constexpr size_t GUARD = 256;
-#endif
 constexpr std::align_val_t ALIGNMENT{256};  // as on a GPU
 
 struct AlignedDelete {
@@ -62,8 +54,7 @@ struct Runtime {
   int current = 0;  // set by cudaSetDevice
   std::map<const void*, size_t> allowed_shared;
   CUstream_st default_stream;
-  std::map<CUstream_st*, std::shared_ptr<CUstream_st>> streams;
-  std::map<CUevent_st*, std::shared_ptr<CUevent_st>> events;
+  std::map<CUstream_st*, std::unique_ptr<CUstream_st>> streams;
   cudaError_t last_error = cudaSuccess;
   std::string next_kernel;
   std::function<void(const Kernel&)> executor = run;
@@ -100,11 +91,6 @@ CUstream_st* find_stream(cudaStream_t handle) {
   return found == runtime().streams.end() ? nullptr : found->second.get();
 }
 
-std::shared_ptr<CUevent_st> find_event(cudaEvent_t handle) {
-  const auto found = runtime().events.find(handle);
-  return found == runtime().events.end() ? nullptr : found->second;
-}
-
 void run_one(CUstream_st& stream) {
   const Operation operation = std::move(stream.pending.front());
   stream.pending.pop_front();
@@ -126,19 +112,6 @@ cudaError_t put(cudaStream_t handle, Operation operation, bool at_once = false) 
   stream->pending.push_back(std::move(operation));
   if (at_once || !runtime().late) drain(*stream);
   return cudaSuccess;
-}
-
-// Removes a handle. Closures that still need the object keep it alive.
-template <class T>
-cudaError_t forget(std::map<T*, std::shared_ptr<T>>& registry, T* handle) {
-  return registry.erase(handle) == 1 ? cudaSuccess : result(cudaErrorInvalidResourceHandle);
-}
-
-template <class T>
-T* remember(std::map<T*, std::shared_ptr<T>>& registry, std::shared_ptr<T> object) {
-  T* handle = object.get();
-  registry.emplace(handle, std::move(object));
-  return handle;
 }
 
 // ---- Memory ----
@@ -441,7 +414,9 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (device().count == 0) return result(cudaErrorNoDevice);
   if (flags != cudaStreamNonBlocking) return result(cudaErrorInvalidValue);  // it would wait for the default stream
-  *stream = remember(runtime().streams, std::make_shared<CUstream_st>());
+  auto created = std::make_unique<CUstream_st>();
+  *stream = created.get();
+  runtime().streams.emplace(*stream, std::move(created));
   return cudaSuccess;
 }
 
@@ -449,7 +424,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   CUstream_st* stream = find_stream(handle);
   if (stream == nullptr || handle == nullptr) return result(cudaErrorInvalidResourceHandle);
   drain(*stream);
-  return forget(runtime().streams, handle);
+  runtime().streams.erase(handle);
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
@@ -461,39 +437,33 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 
 // ---- Events ----
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   if (device().count == 0) return result(cudaErrorNoDevice);
-  *event = remember(runtime().events, std::make_shared<CUevent_st>());
-  (*event)->timed = (flags & cudaEventDisableTiming) == 0;
+  *event = new CUevent_st;
   return cudaSuccess;
 }
 
-cudaError_t cudaEventDestroy(cudaEvent_t event) { return forget(runtime().events, event); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  drain_all();
+  delete event;
+  return cudaSuccess;
+}
 
-cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
-  const std::shared_ptr<CUevent_st> event = find_event(handle);
-  CUstream_st* stream = find_stream(stream_handle);
-  if (event == nullptr || stream == nullptr) return result(cudaErrorInvalidResourceHandle);
-  event->stream = stream;
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
+  event->stream = find_stream(handle);
   const uint64_t number = ++event->recorded;
-  return put(stream_handle, [event, number] {
+  return put(handle, [event, number] {
     event->completed = number;
     event->time = std::chrono::steady_clock::now();
   });
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  const std::shared_ptr<CUevent_st> event = find_event(handle);
-  if (event == nullptr) return result(cudaErrorInvalidResourceHandle);
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   while (event->completed < event->recorded) run_one(*event->stream);
   return cudaSuccess;
 }
 
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, cudaEvent_t end_handle) {
-  const auto start = find_event(start_handle), end = find_event(end_handle);
-  for (const auto& event : {start, end}) {
-    if (event == nullptr || !event->timed || event->recorded == 0) return result(cudaErrorInvalidResourceHandle);
-  }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (start->completed < start->recorded || end->completed < end->recorded) return result(cudaErrorInvalidValue);
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
   return cudaSuccess;
