@@ -164,7 +164,7 @@ $(BUILD)/ptx/$(PTX_ARCH)/%.ptx: src/gpu/%.cu $(BUILD)/flags.stamp
 	@mkdir -p $(@D); echo "  PTX  $<"; $(NVCC) $(NVCCFLAGS) -ccbin $(CCBIN) -arch=$(PTX_ARCH) -lineinfo -ptx -MMD -MP -o $@ $<
 test: $(TESTS:%=$(BUILD)/test/%) $(BUILD)/test/bench $(BUILD)/examples/train $(BUILT) $(if $(PTX),$(PTX) $(patsubst %,$(BUILD)/test/ptx_%,run opcodes mutations))
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/double REAL=double $(DOUBLE_TESTS:%=$(BUILD)/double/test/%)
-	@CUDA_VISIBLE_DEVICES= test/run.sh $(MORE_TESTS) $(if $(PTX),"test/ptx_lint.sh $(PTX)" $(BUILD)/test/ptx_opcodes \
+	@CUDA_VISIBLE_DEVICES= test/run.sh $(MORE_TESTS) $(if $(PTX),$(BUILD)/test/ptx_opcodes \
 	  $(patsubst %,"env PTX=$(BUILD)/ptx/$(PTX_ARCH) $(BUILD)/test/ptx_%",run mutations),"test/skip.sh ptx: $(CUDA_LEFT_OUT)") \
 	  "test/examples.sh $(BUILD)" $(DOUBLE_TESTS:%=$(BUILD)/double/test/%) $(TESTS:%=$(BUILD)/test/%) "$(BUILD)/test/bench --once --threads 1" \
 	  test/rooms.sh test/rows.sh test/make.sh test/probes.sh test/pages.sh "test/check_docs.sh --consistent" "test/big_endian.sh $(CXX)" \

@@ -1,9 +1,9 @@
-// Tests the PTX machine itself: each instruction against results that follow from the manual's definition, and each
-// undefined behaviour of a GPU against the machine's Fault.
+// Tests the PTX machine itself: the instructions that are more than an operator of C++ against results that follow from
+// the manual's definition (the others show in the kernels' results), and each undefined behaviour of a GPU against the
+// machine's Fault.
 
+#include <algorithm>
 #include <cstdio>
-#include <map>
-#include <set>
 #include <sstream>
 
 #include "check.h"
@@ -35,86 +35,39 @@ const char* const ROWS[] = {
     "rcp.rn.f32 40400000 = 3eaaaaab", "rcp.rn.f32 80000000 = ff800000", "rcp.rn.f32 7f000000 = 00400000",
     "sqrt.rn.f32 40000000 = 3fb504f3", "sqrt.rn.f32 80000000 = 80000000", "sqrt.rn.f32 bf800000 = 7fffffff",
     "sqrt.rn.f32 00000001 = 1a3504f3", "neg.f32 00000000 = 80000000", "neg.f32 3f800000 = bf800000",
-    "abs.f32 80000000 = 00000000", "min.f32 00000000 80000000 = 80000000", "min.f32 80000000 00000000 = 80000000",
-    "min.f32 7fc00000 3f800000 = 3f800000", "min.f32 7fc00000 7fc00001 = 7fffffff",
     "max.f32 00000000 80000000 = 00000000", "max.f32 80000000 00000000 = 00000000",
     "max.f32 3f800000 7fc00000 = 3f800000", "max.f32 bf800000 c0000000 = bf800000",
-    // integers
-    "add.s16 ffff 1 = 0", "add.s32 ffffffff 1 = 0", "add.s32 7fffffff 1 = 80000000", "add.s64 ffffffffffffffff 1 = 0",
-    "add.s64 ffffffff 1 = 100000000", "sub.s16 0 1 = ffff", "sub.s32 0 1 = ffffffff", "sub.s64 100000000 1 = ffffffff",
-    "mul.lo.s16 ffff ffff = 1", "mul.lo.s32 10000 10000 = 0", "mul.lo.s32 ffffffff 7 = fffffff9",
-    "mul.lo.s64 ffffffff ffffffff = fffffffe00000001", "mad.lo.s32 10000 10001 5 = 10005",
-    "mad.lo.s64 ffffffff ffffffff 1 = fffffffe00000002", "mul.wide.u16 ffff ffff = fffe0001",
+    // integers: products and quotients of either sign; nothing overflows
+    "mul.lo.s16 ffff ffff = 1", "mul.lo.s32 ffffffff 7 = fffffff9", "mul.lo.s64 ffffffff ffffffff = fffffffe00000001",
+    "mad.lo.s32 10000 10001 5 = 10005", "mul.wide.u16 ffff ffff = fffe0001",
     "mul.wide.u32 ffffffff ffffffff = fffffffe00000001", "mul.wide.s32 ffffffff 2 = fffffffffffffffe",
-    "mul.hi.u32 ffffffff ffffffff = fffffffe", "mul.hi.s32 ffffffff ffffffff = 0", "mul.hi.s32 ffffffff 1 = ffffffff",
-    "mul.hi.u64 ffffffffffffffff ffffffffffffffff = fffffffffffffffe",
-    "mul.hi.s64 ffffffffffffffff 1 = ffffffffffffffff", "div.u16 ffff 10 = fff", "div.u32 ffffffff 2 = 7fffffff",
+    "mul.hi.u32 ffffffff ffffffff = fffffffe", "mul.hi.u64 ffffffffffffffff ffffffffffffffff = fffffffffffffffe",
+    "mul.hi.s64 ffffffffffffffff 1 = ffffffffffffffff", "div.u32 ffffffff 2 = 7fffffff",
     "div.s32 fffffff9 2 = fffffffd", "div.s32 80000000 ffffffff = 80000000",
-    "div.u64 ffffffffffffffff 2 = 7fffffffffffffff", "div.s64 fffffffffffffff9 2 = fffffffffffffffd",
-    "rem.u16 ffff 10 = f", "rem.u32 ffffffff 10 = f", "rem.s32 fffffff9 2 = ffffffff", "rem.s32 7 fffffffe = 1",
-    "rem.u64 ffffffffffffffff 10 = f", "rem.s64 fffffffffffffff9 2 = ffffffffffffffff", "min.u32 ffffffff 1 = 1",
-    "min.s32 ffffffff 1 = ffffffff", "min.u64 ffffffffffffffff 1 = 1", "min.s64 ffffffffffffffff 1 = ffffffffffffffff",
-    "max.u32 ffffffff 1 = ffffffff", "max.s32 ffffffff 1 = 1", "max.u64 ffffffffffffffff 1 = ffffffffffffffff",
-    "max.s64 ffffffffffffffff 1 = 1", "neg.s32 80000000 = 80000000", "neg.s32 1 = ffffffff",
-    "neg.s64 1 = ffffffffffffffff",
-    // bits
-    "and.b16 ff0f f0ff = f00f", "and.b32 ff00ff00 f0f0f0f0 = f000f000",
-    "and.b64 ffffffff00000000 f0f0f0f0f0f0f0f0 = f0f0f0f000000000", "or.b16 ff00 0ff0 = fff0",
-    "or.b32 1 80000000 = 80000001", "or.b64 1 8000000000000000 = 8000000000000001", "xor.b16 ffff 0ff0 = f00f",
-    "xor.b32 ffffffff 1 = fffffffe", "xor.b64 1 1 = 0", "not.b16 ff00 = ff", "not.b32 0 = ffffffff",
-    "not.b64 1 = fffffffffffffffe", "and.pred 1 0 = 0", "and.pred 1 1 = 1", "or.pred 0 1 = 1", "or.pred 0 0 = 0",
-    "xor.pred 1 1 = 0", "xor.pred 1 0 = 1", "not.pred 1 = 0", "not.pred 0 = 1", "shl.b16 1 f = 8000",
-    "shl.b16 1 10 = 0", "shl.b32 1 1f = 80000000", "shl.b32 1 20 = 0", "shl.b32 1 ffffffff = 0",
-    "shl.b64 1 20 = 100000000", "shl.b64 1 40 = 0", "shr.u16 8000 f = 1", "shr.u16 8000 10 = 0",
-    "shr.u32 80000000 1f = 1", "shr.u32 80000000 20 = 0", "shr.s32 80000000 1f = ffffffff",
-    "shr.s32 80000000 20 = ffffffff", "shr.s32 7fffffff 40 = 0", "shr.u64 8000000000000000 3f = 1",
+    "div.s64 fffffffffffffff9 2 = fffffffffffffffd", "rem.s32 fffffff9 2 = ffffffff", "rem.s32 7 fffffffe = 1",
+    "rem.s64 fffffffffffffff9 2 = ffffffffffffffff", "neg.s32 80000000 = 80000000",
+    // bits: shifts by the width and more
+    "shl.b32 1 1f = 80000000", "shl.b32 1 20 = 0", "shl.b32 1 ffffffff = 0", "shl.b64 1 40 = 0",
+    "shr.u32 80000000 1f = 1", "shr.u32 80000000 20 = 0", "shr.s32 80000000 20 = ffffffff", "shr.s32 7fffffff 40 = 0",
     "shr.u64 8000000000000000 40 = 0", "shr.s64 8000000000000000 40 = ffffffffffffffff", "popc.b32 ff0001 = 9",
-    "brev.b32 1 = 80000000", "brev.b32 0000ff01 = 80ff0000", "bfind.shiftamt.u32 1 = 1f",
-    "bfind.shiftamt.u32 80000000 = 0", "bfind.shiftamt.u32 0 = ffffffff", "bfe.u32 12345678 8 8 = 56",
-    "bfe.u32 ffffffff 1f 20 = 1", "bfe.u32 ffffffff 20 1 = 0", "bfe.u32 ffffffff 0 20 = ffffffff",
+    "brev.b32 0000ff01 = 80ff0000", "bfind.shiftamt.u32 1 = 1f", "bfind.shiftamt.u32 0 = ffffffff",
+    "bfe.u32 12345678 8 8 = 56", "bfe.u32 ffffffff 1f 20 = 1", "bfe.u32 ffffffff 20 1 = 0",
     "prmt.b32 33221100 77665544 7531 = 77553311", "prmt.b32 000080ff 0 0098 = ffffffff",
     // moves and conversions
-    "mov.pred 1 = 1", "mov.b64 89abcdef 01234567 = 0123456789abcdef", "cvta.to.global.u64 123456789a = 123456789a",
-    "cvt.rn.f32.s32 1000001 = 4b800000", "cvt.rn.f32.s32 1000003 = 4b800002", "cvt.rn.f32.s32 ffffffff = bf800000",
-    "cvt.rn.f32.u32 ffffffff = 4f800000", "cvt.rn.f32.s64 ffffffffffffffff = bf800000",
-    "cvt.rn.f32.u64 ffffffffffffffff = 5f800000", "cvt.u16.u32 12345678 = 5678", "cvt.u32.u16 ffff = ffff",
-    "cvt.u64.u16 ffff = ffff", "cvt.u32.u64 1234567890 = 34567890", "cvt.u64.u32 ffffffff = ffffffff",
-    "cvt.s64.s32 80000000 = ffffffff80000000", "mov.b16 ffff = ffff", "mov.u16 1234 = 1234",
-    "mov.b32 80000001 = 80000001", "mov.u32 7 = 7", "mov.f32 7fc00123 = 7fc00123",
-    "mov.u64 8000000000000000 = 8000000000000000", "selp.b16 1 2 1 = 1", "selp.u16 1 2 0 = 2", "selp.b32 1 2 1 = 1",
-    "selp.u32 1 2 0 = 2", "selp.s32 1 2 0 = 2", "selp.f32 7fc00001 2 1 = 7fc00001", "selp.b64 1 2 1 = 1",
-    "selp.u64 1 2 0 = 2", "selp.s64 1 2 0 = 2",
-    // comparisons
-    "setp.eq.b16 ffff ffff = 1", "setp.ne.b16 1 2 = 1", "setp.eq.b32 1 1 = 1", "setp.ne.b32 1 1 = 0",
-    "setp.eq.b64 100000000 0 = 0", "setp.ne.b64 100000000 0 = 1", "setp.eq.f32 00000000 80000000 = 1",
-    "setp.eq.f32 7fc00000 7fc00000 = 0", "setp.ne.f32 7fc00000 3f800000 = 0", "setp.ne.f32 3f800000 40000000 = 1",
-    "setp.lt.f32 80000000 00000000 = 0", "setp.lt.f32 bf800000 00000001 = 1", "setp.lt.f32 7fc00000 3f800000 = 0",
-    "setp.le.f32 80000000 00000000 = 1", "setp.le.f32 7fc00000 7fc00000 = 0", "setp.gt.f32 7f800000 7f7fffff = 1",
-    "setp.gt.f32 00000000 80000000 = 0", "setp.ge.f32 00000000 80000000 = 1", "setp.ge.f32 3f800000 7fc00000 = 0",
-    "setp.equ.f32 7fc00000 3f800000 = 1", "setp.equ.f32 1 2 = 0", "setp.neu.f32 7fc00000 7fc00000 = 1",
-    "setp.neu.f32 00000000 80000000 = 0", "setp.ltu.f32 7fc00000 1 = 1", "setp.ltu.f32 2 1 = 0",
-    "setp.leu.f32 7fc00000 1 = 1", "setp.leu.f32 2 1 = 0", "setp.gtu.f32 7fc00000 1 = 1", "setp.gtu.f32 1 2 = 0",
-    "setp.geu.f32 7fc00000 1 = 1", "setp.geu.f32 1 2 = 0", "setp.nan.f32 7fc00000 1 = 1", "setp.nan.f32 1 1 = 0",
-    "setp.num.f32 7fc00000 1 = 0", "setp.num.f32 1 1 = 1"};
-
-// Rows of all integer comparisons: −1 against 1, and 1 against 1.
-std::vector<std::string> comparison_rows() {
-  std::vector<std::string> rows;
-  const std::map<std::string, std::string> minus_one = {{"16", "ffff"}, {"32", "ffffffff"}, {"64", "ffffffffffffffff"}};
-  for (const auto& [bits, ones] : minus_one)
-    for (const char sign : {'u', 's'}) {
-      const bool less = sign == 's';
-      const std::string type = std::string(".") + sign + bits;
-      const std::map<std::string, std::pair<bool, bool>> expected = {{"eq", {false, true}},  {"ne", {true, false}},
-                                                                     {"lt", {less, false}},  {"le", {less, true}},
-                                                                     {"gt", {!less, false}}, {"ge", {!less, true}}};
-      for (const auto& [name, results] : expected) {
-        rows.push_back("setp." + name + type + " " + ones + " 1 = " + (results.first ? "1" : "0"));
-        rows.push_back("setp." + name + type + " 1 1 = " + (results.second ? "1" : "0"));
-      }
-    }
-  return rows;
-}
+    "mov.b64 89abcdef 01234567 = 0123456789abcdef", "mov.f32 7fc00123 = 7fc00123", "cvt.rn.f32.s32 1000001 = 4b800000",
+    "cvt.rn.f32.s32 1000003 = 4b800002", "cvt.rn.f32.u32 ffffffff = 4f800000",
+    "cvt.rn.f32.s64 ffffffffffffffff = bf800000", "cvt.u16.u32 12345678 = 5678", "cvt.u64.u32 ffffffff = ffffffff",
+    "cvt.s64.s32 80000000 = ffffffff80000000",
+    // comparisons: zeros, NaN, signs
+    "setp.eq.f32 00000000 80000000 = 1", "setp.eq.f32 7fc00000 7fc00000 = 0", "setp.ne.f32 7fc00000 3f800000 = 0",
+    "setp.ne.f32 3f800000 40000000 = 1", "setp.lt.f32 80000000 00000000 = 0", "setp.lt.f32 bf800000 00000001 = 1",
+    "setp.lt.f32 7fc00000 3f800000 = 0", "setp.le.f32 80000000 00000000 = 1", "setp.le.f32 7fc00000 7fc00000 = 0",
+    "setp.gt.f32 7f800000 7f7fffff = 1", "setp.gt.f32 00000000 80000000 = 0", "setp.ge.f32 00000000 80000000 = 1",
+    "setp.ge.f32 3f800000 7fc00000 = 0", "setp.equ.f32 7fc00000 3f800000 = 1", "setp.equ.f32 1 2 = 0",
+    "setp.neu.f32 7fc00000 7fc00000 = 1", "setp.neu.f32 00000000 80000000 = 0", "setp.ltu.f32 7fc00000 1 = 1",
+    "setp.ltu.f32 2 1 = 0", "setp.leu.f32 7fc00000 1 = 1", "setp.leu.f32 2 1 = 0", "setp.geu.f32 7fc00000 1 = 1",
+    "setp.geu.f32 1 2 = 0", "setp.nan.f32 7fc00000 1 = 1", "setp.nan.f32 1 1 = 0", "setp.lt.u32 ffffffff 1 = 0",
+    "setp.lt.s32 ffffffff 1 = 1", "setp.ge.s16 ffff 1 = 0", "setp.ge.u64 ffffffffffffffff 1 = 1"};
 
 const std::string REGISTERS =
     ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %rd<9>;\n";
@@ -168,7 +121,8 @@ void check_row(Test& test, const std::string& row) {
   }
   body += ";\n";
   if (meaning->result == 1) body += "selp.u32 %r1, 1, 0, %p1;\n";
-  const int bits = meaning->result == 1 ? 32 : meaning->result;
+  if (meaning->result == 16) body += "cvt.u32.u16 %r1, %rs1;\n";
+  const int bits = std::max(meaning->result, 32);
   body += "st.global.u" + std::to_string(bits) + " [%rd2], " + register_of(bits) + ";\n";
   char found[32], wanted[32];
   std::snprintf(found, sizeof found, "%llx", static_cast<unsigned long long>(run_body(body, 1)[0]));
@@ -177,15 +131,7 @@ void check_row(Test& test, const std::string& row) {
 }
 
 void opcodes(Test& test) {
-  std::set<std::string> seen;
-  std::vector<std::string> rows(std::begin(ROWS), std::end(ROWS));
-  for (const std::string& row : comparison_rows()) rows.push_back(row);
-  for (const std::string& row : rows) {
-    check_row(test, row);
-    seen.insert(row.substr(0, row.find(' ')));
-  }
-  for (const ptx::Meaning& m : ptx::meanings())
-    test.check(std::string(m.opcode) + " has a row", seen.count(m.opcode) > 0);
+  for (const char* row : ROWS) check_row(test, row);
   const auto wide = run_body(
       "ld.param.u64 %rd2, [out]; mov.u64 %rd3, 0x1ffffffff; cvt.s64.s32 %rd4, %rd3;\n"
       "st.global.u64 [%rd2], %rd4; cvt.u64.u32 %rd4, %rd3; st.global.u64 [%rd2+8], %rd4;",
@@ -211,8 +157,6 @@ void exchanges(Test& test) {
     return run_body(LANE + "shfl.sync." + words + ", -1;\n" + STORE);
   };
   test.equal("bfly 16 of lane 3", lane_of(shuffled("bfly.b32 %r2|%p1, %r1, 16, 31"), 3), 19u);
-  test.equal("down 5 of lane 30 stays", lane_of(shuffled("down.b32 %r2|%p1, %r1, 5, 31"), 30), 30u);
-  test.equal("up 5 of lane 7", lane_of(shuffled("up.b32 %r2|%p1, %r1, 5, 0"), 7), 2u);
   test.equal("idx 9 in segments of 8, lane 17", lane_of(shuffled("idx.b32 %r2|%p1, %r1, 9, 0x181f"), 17), 17u);
   test.equal("idx 3 in segments of 8, lane 17", lane_of(shuffled("idx.b32 %r2|%p1, %r1, 3, 0x181f"), 17), 19u);
   const auto ballot = run_body(LANE + "setp.lt.u32 %p1, %r1, 5; vote.sync.ballot.b32 %r2, %p1, -1;\n" + STORE);
@@ -244,6 +188,16 @@ void faults(Test& test) {
   faulty("unknown instruction", "unknown instruction: add.rn.ftz.f32", "add.rn.ftz.f32 %f1, 0f00000000, 0f00000000;");
   faulty("unknown modifier", "unknown instruction: div.approx.f32", "div.approx.f32 %f1, 0f00000000, 0f00000000;");
   faulty("unknown directive", "unknown directive .local", ".local .b8 x[4];");
+  const auto refused = [&](const std::string& why, const std::string& instruction) {
+    const std::string text = ".visible .entry k() {\n" + REGISTERS + instruction + " ret; }\n";
+    const std::vector<ptx::Kernel> kernels = ptx::parse_kernels(text, "test");
+    if (!why.empty()) test.throws(instruction, why, [&] { ptx::check_arithmetic(kernels.at(0)); });
+    if (why.empty()) ptx::check_arithmetic(kernels.at(0));
+  };
+  refused("a fused multiply-add that the source does not write", "fma.rn.f32 %f1, %f2, %f3, %f4;");
+  refused("a maximum", "max.f32 %f1, %f2, %f3;");
+  refused("a maximum", "max.f32 %f1, %f2, 0f80000000;");
+  refused("", "max.f32 %f1, %f2, 0f00000000;");
   faulty("unknown register", "unknown operand %z1", "mov.u32 %r1, %z1;");
   faulty("another width", "unknown operands", "add.s32 %r1, %r1, %rd1;");
   faulty("unwritten register", "reads what nothing wrote", LANE + STORE);
@@ -292,40 +246,24 @@ void faults(Test& test) {
 // Accesses to a word of global memory by other lanes of the warp, other warps of the block and other blocks.
 void global_races(Test& test) {
   const std::string WRITE = "st.global.u32 [%rd3], %r1;\n", READ = "ld.global.u32 %r2, [%rd4];\n";
-  const std::string SHUFFLE = "shfl.sync.bfly.b32 %r7, %r1, 1, 31, -1;\n";
-  const std::string NEXT = LANE +
-                           "xor.b32 %r6, %r1, 1; mul.wide.u32 %rd5, %r1, 8; mul.wide.u32 %rd6, %r6, 8;\n"
-                           "add.s64 %rd5, %rd2, %rd5; add.s64 %rd6, %rd2, %rd6;\n" +
-                           AT;
-  const std::string FAR = LANE + "xor.b32 %r6, %r1, 32;\n" + AT;
-  const auto racing = [&](const std::string& name, const std::string& body, unsigned threads = 32,
-                          unsigned blocks = 1) {
+  const std::string SHUFFLE = "shfl.sync.bfly.b32 %r7, %r1, 1, 31, -1;\n", WARP = "bar.warp.sync -1;\n";
+  const std::string NEXT = LANE + "xor.b32 %r6, %r1, 1;\n" + AT, FAR = LANE + "xor.b32 %r6, %r1, 32;\n" + AT;
+  const auto racing = [&](const std::string& name, const std::string& body, unsigned threads, unsigned blocks = 1) {
     for (const ptx::Order order : {ptx::Order::ASCENDING, ptx::Order::DESCENDING})
       test.throws(name, "race", [&] { run_body(body, threads, order, blocks); });
   };
-  racing("a lane reads what another wrote", NEXT + WRITE + READ);
-  racing("a lane writes what another read", NEXT + READ + WRITE);
-  racing("two lanes write a word", LANE + "st.global.u32 [%rd2], %r1;");
-  racing("a shuffle publishes nothing", NEXT + WRITE + SHUFFLE + READ);
-  racing("the second of two words", NEXT + "st.global.v2.u32 [%rd5], {%r1, %r1}; ld.global.u32 %r2, [%rd6+4];");
-  test.equal("a warp's barrier publishes",
-             lane_of(run_body(NEXT + WRITE + "bar.warp.sync -1;\n" + READ + "bar.warp.sync -1;\n" + STORE), 6), 7u);
-  run_body(NEXT + READ + "bar.warp.sync -1;\n" + WRITE);
-  racing("a warp's barrier publishes nothing to other warps", FAR + WRITE + "bar.warp.sync -1;\n" + READ, 64);
-  racing("nor what it read", FAR + READ + "bar.warp.sync -1;\n" + WRITE, 64);
+  racing("a lane writes what another read", NEXT + READ + WRITE, 32);
+  racing("a shuffle publishes nothing", NEXT + WRITE + SHUFFLE + READ, 32);
+  test.equal("a warp's barrier publishes", lane_of(run_body(NEXT + WRITE + WARP + READ + WARP + STORE), 6), 7u);
+  racing("a warp's barrier publishes nothing to other warps", FAR + WRITE + WARP + READ, 64);
   test.equal("a barrier publishes",
              lane_of(run_body(FAR + WRITE + "bar.sync 0;\n" + READ + "bar.sync 0;\n" + STORE, 64), 6), 38u);
-  run_body(FAR + READ + "bar.sync 0;\n" + WRITE, 64);
 
-  const std::string OF_BLOCK = "mov.u32 %r6, %ctaid.x;\n" + AT;
-  const std::string FIRST = LANE + OF_BLOCK + "setp.eq.u32 %p1, %r6, 0; @%p1 bra $first;\n";
-  const std::string ONE = "st.global.u32 [%rd2], %r1;\n", LOOK = "ld.global.u32 %r2, [%rd2];\n";
-  racing("two blocks write a word", LANE + "bar.sync 0;\n" + ONE + "bar.sync 0;", 1, 2);
-  racing("a block writes, another reads", FIRST + "bar.sync 0;\n" + LOOK + "ret;\n$first:\n" + ONE + "bar.sync 0;", 1,
-         2);
+  const std::string OF_BLOCK = LANE + "mov.u32 %r6, %ctaid.x;\n" + AT, LOOK = "ld.global.u32 %r2, [%rd2];\n";
+  racing("two blocks write a word", LANE + "st.global.u32 [%rd2], %r1;", 1, 2);
   racing("the third of three blocks that read writes",
-         LANE + OF_BLOCK + LOOK + "setp.ne.u32 %p1, %r6, 1; @%p1 bra $end;\n" + ONE + "$end:", 1, 3);
-  run_body(LANE + OF_BLOCK + LOOK + "st.global.u32 [%rd4+16], %r6;", 1, ptx::Order::ASCENDING, 3);
+         OF_BLOCK + LOOK + "setp.ne.u32 %p1, %r6, 1; @%p1 bra $end; st.global.u32 [%rd2], %r1;\n$end:", 1, 3);
+  run_body(OF_BLOCK + LOOK + "st.global.u32 [%rd4+16], %r6;", 1, ptx::Order::ASCENDING, 3);
 }
 
 }  // namespace

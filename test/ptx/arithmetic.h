@@ -43,13 +43,7 @@ inline f32 div_f32(f32 a, f32 b) { return canonical(a / b); }
 inline f32 rcp_f32(f32 a) { return canonical(1.0f / a); }
 inline f32 sqrt_f32(f32 a) { return canonical(__builtin_sqrtf(a)); }
 inline f32 neg_f32(f32 a) { return bits_as<f32>(bits_as<u32>(a) ^ 0x80000000u); }
-inline f32 abs_f32(f32 a) { return bits_as<f32>(bits_as<u32>(a) & 0x7fffffffu); }
 // If one operand is NaN, the result is the other; −0 is less than +0.
-inline f32 min_f32(f32 a, f32 b) {
-  if (a != a) return canonical(b);
-  if (b != b) return a;
-  return a < b || (a == b && std::signbit(a)) ? a : b;
-}
 inline f32 max_f32(f32 a, f32 b) {
   if (a != a) return canonical(b);
   if (b != b) return a;
@@ -79,7 +73,6 @@ Wide mul_wide(T a, T b) {
   return static_cast<Wide>(a) * static_cast<Wide>(b);
 }
 inline u32 mul_hi_u32(u32 a, u32 b) { return static_cast<u32>(u64(a) * b >> 32); }
-inline s32 mul_hi_s32(s32 a, s32 b) { return static_cast<s32>(s64(a) * b >> 32); }
 __extension__ typedef unsigned __int128 u128;  // not ISO C++: -pedantic would warn
 __extension__ typedef __int128 s128;
 inline u64 mul_hi_u64(u64 a, u64 b) { return static_cast<u64>(static_cast<u128>(a) * b >> 64); }
@@ -209,9 +202,7 @@ inline bool equ(f32 a, f32 b) { return !(a < b || a > b); }
 inline bool neu(f32 a, f32 b) { return !(a == b); }
 inline bool ltu(f32 a, f32 b) { return !(a >= b); }
 inline bool leu(f32 a, f32 b) { return !(a > b); }
-inline bool gtu(f32 a, f32 b) { return !(a <= b); }
 inline bool geu(f32 a, f32 b) { return !(a < b); }
 inline bool unordered(f32 a, f32 b) { return a != a || b != b; }
-inline bool ordered(f32 a, f32 b) { return a == a && b == b; }
 
 }  // namespace ptx

@@ -21,6 +21,7 @@ Programs::Programs(const std::string& folder) : functions_(functions_of_this_pro
   std::set<std::string> names;
   for (const auto& [address, symbol] : functions_) names.insert(symbol.name);
   for (const Kernel& kernel : kernels_) {
+    check_arithmetic(kernel);
     if (names.count(kernel.name) == 0) throw Fault("kernel " + kernel.name + " of the PTX is not in this program");
     programs_.push_back(decode(kernel));
   }

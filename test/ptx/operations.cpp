@@ -86,8 +86,7 @@ Meaning divides(const char* opcode) {
 std::vector<Meaning> of_floats() {
   return {means<add_f32>("add.rn.f32"),   means<sub_f32>("sub.rn.f32"), means<mul_f32>("mul.rn.f32"),
           means<fma_f32>("fma.rn.f32"),   means<div_f32>("div.rn.f32"), means<rcp_f32>("rcp.rn.f32"),
-          means<sqrt_f32>("sqrt.rn.f32"), means<neg_f32>("neg.f32"),    means<abs_f32>("abs.f32"),
-          means<min_f32>("min.f32"),      means<max_f32>("max.f32")};
+          means<sqrt_f32>("sqrt.rn.f32"), means<neg_f32>("neg.f32"),    means<max_f32>("max.f32")};
 }
 
 std::vector<Meaning> of_integers() {
@@ -106,79 +105,56 @@ std::vector<Meaning> of_integers() {
           means<mul_wide<u64, u32>>("mul.wide.u32"),
           means<mul_wide<s64, s32>>("mul.wide.s32"),
           means<mul_hi_u32>("mul.hi.u32"),
-          means<mul_hi_s32>("mul.hi.s32"),
           means<mul_hi_u64>("mul.hi.u64"),
           means<mul_hi_s64>("mul.hi.s64"),
           divides<div<u16>, u16>("div.u16"),
           divides<div<u32>, u32>("div.u32"),
           divides<div<s32>, s32>("div.s32"),
-          divides<div<u64>, u64>("div.u64"),
           divides<div<s64>, s64>("div.s64"),
-          divides<rem<u16>, u16>("rem.u16"),
           divides<rem<u32>, u32>("rem.u32"),
           divides<rem<s32>, s32>("rem.s32"),
-          divides<rem<u64>, u64>("rem.u64"),
           divides<rem<s64>, s64>("rem.s64"),
           means<least<u32>>("min.u32"),
           means<least<s32>>("min.s32"),
-          means<least<u64>>("min.u64"),
           means<least<s64>>("min.s64"),
           means<greatest<u32>>("max.u32"),
           means<greatest<s32>>("max.s32"),
-          means<greatest<u64>>("max.u64"),
           means<greatest<s64>>("max.s64"),
           means<negative<u32>>("neg.s32"),
           means<negative<u64>>("neg.s64")};
 }
 
 std::vector<Meaning> of_bits() {
-  return {means<both<u16>>("and.b16"),
-          means<both<u32>>("and.b32"),
-          means<both<u64>>("and.b64"),
-          means<either<u16>>("or.b16"),
-          means<either<u32>>("or.b32"),
-          means<either<u64>>("or.b64"),
-          means<exclusive<u16>>("xor.b16"),
-          means<exclusive<u32>>("xor.b32"),
-          means<exclusive<u64>>("xor.b64"),
-          means<complement<u16>>("not.b16"),
-          means<complement<u32>>("not.b32"),
-          means<complement<u64>>("not.b64"),
-          means<both<bool>>("and.pred"),
-          means<either<bool>>("or.pred"),
-          means<exclusive<bool>>("xor.pred"),
-          means<complement_of>("not.pred"),
-          means<shl<u16>>("shl.b16"),
-          means<shl<u32>>("shl.b32"),
-          means<shl<u64>>("shl.b64"),
-          means<shr<u16>>("shr.u16"),
-          means<shr<u32>>("shr.u32"),
-          means<shr<s32>>("shr.s32"),
-          means<shr<u64>>("shr.u64"),
-          means<shr<s64>>("shr.s64"),
-          means<popc>("popc.b32"),
-          means<brev>("brev.b32"),
-          means<bfind_shift>("bfind.shiftamt.u32"),
-          means<bfe_u32>("bfe.u32"),
-          means<prmt>("prmt.b32")};
+  return {means<both<u16>>("and.b16"),       means<both<u32>>("and.b32"),
+          means<both<u64>>("and.b64"),       means<either<u32>>("or.b32"),
+          means<either<u64>>("or.b64"),      means<exclusive<u32>>("xor.b32"),
+          means<exclusive<u64>>("xor.b64"),  means<complement<u32>>("not.b32"),
+          means<complement<u64>>("not.b64"), means<both<bool>>("and.pred"),
+          means<either<bool>>("or.pred"),    means<exclusive<bool>>("xor.pred"),
+          means<complement_of>("not.pred"),  means<shl<u32>>("shl.b32"),
+          means<shl<u64>>("shl.b64"),        means<shr<u32>>("shr.u32"),
+          means<shr<s32>>("shr.s32"),        means<shr<u64>>("shr.u64"),
+          means<shr<s64>>("shr.s64"),        means<popc>("popc.b32"),
+          means<brev>("brev.b32"),           means<bfind_shift>("bfind.shiftamt.u32"),
+          means<bfe_u32>("bfe.u32"),         means<prmt>("prmt.b32")};
 }
 
 std::vector<Meaning> of_moves() {
-  std::vector<Meaning> all = {
-      means<same<bool>>("mov.pred"), means<pack>("mov.b64"), means<same<u64>>("cvta.to.global.u64"),
-      means<convert<f32, s32>>("cvt.rn.f32.s32"), means<convert<f32, u32>>("cvt.rn.f32.u32"),
-      means<convert<f32, s64>>("cvt.rn.f32.s64"), means<convert<f32, u64>>("cvt.rn.f32.u64"),
-      means<convert<u16, u32>>("cvt.u16.u32"), means<convert<u32, u16>>("cvt.u32.u16"),
-      means<convert<u64, u16>>("cvt.u64.u16"), means<convert<u32, u64>>("cvt.u32.u64"),
-      means<convert<u64, u32>>("cvt.u64.u32"), means<convert<s64, s32>>("cvt.s64.s32"),
-      // converts the low half of a wider register
-      means<convert<u64, u32, u64>>("cvt.u64.u32"), means<convert<s64, s32, s64>>("cvt.s64.s32")};
-  for (const char* type : {"mov.b16", "mov.u16"}) all.push_back(means<same<u16>>(type));
+  std::vector<Meaning> all = {means<same<bool>>("mov.pred"), means<pack>("mov.b64"),
+                              means<same<u64>>("cvta.to.global.u64"), means<convert<f32, s32>>("cvt.rn.f32.s32"),
+                              means<convert<f32, u32>>("cvt.rn.f32.u32"), means<convert<f32, s64>>("cvt.rn.f32.s64"),
+                              means<convert<u16, u32>>("cvt.u16.u32"), means<convert<u32, u16>>("cvt.u32.u16"),
+                              means<convert<u64, u16>>("cvt.u64.u16"), means<convert<u32, u64>>("cvt.u32.u64"),
+                              means<convert<u64, u32>>("cvt.u64.u32"), means<convert<s64, s32>>("cvt.s64.s32"),
+                              // converts the low half of a wider register
+                              means<convert<u64, u32, u64>>("cvt.u64.u32"),
+                              means<convert<s64, s32, s64>>("cvt.s64.s32")};
+  all.push_back(means<same<u16>>("mov.u16"));
   for (const char* type : {"mov.b32", "mov.u32", "mov.f32"}) all.push_back(means<same<u32>>(type));
   for (const char* type : {"mov.b64", "mov.u64"}) all.push_back(means<same<u64>>(type));
-  for (const char* type : {"selp.b16", "selp.u16"}) all.push_back(means<select<u16>>(type));
-  for (const char* type : {"selp.b32", "selp.u32", "selp.s32", "selp.f32"}) all.push_back(means<select<u32>>(type));
-  for (const char* type : {"selp.b64", "selp.u64", "selp.s64"}) all.push_back(means<select<u64>>(type));
+  all.push_back(means<select<u16>>("selp.u16"));
+  for (const char* type : {"selp.b32", "selp.u32", "selp.f32"}) all.push_back(means<select<u32>>(type));
+  all.push_back(means<select<u64>>("selp.b64"));
   return all;
 }
 
@@ -193,12 +169,10 @@ void add_comparisons(std::vector<Meaning>& all, const char* const (&names)[6]) {
 }
 
 std::vector<Meaning> of_comparisons() {
-  std::vector<Meaning> all = {
-      means<eq<u16>>("setp.eq.b16"),    means<ne<u16>>("setp.ne.b16"), means<eq<u32>>("setp.eq.b32"),
-      means<ne<u32>>("setp.ne.b32"),    means<eq<u64>>("setp.eq.b64"), means<ne<u64>>("setp.ne.b64"),
-      means<equ>("setp.equ.f32"),       means<neu>("setp.neu.f32"),    means<ltu>("setp.ltu.f32"),
-      means<leu>("setp.leu.f32"),       means<gtu>("setp.gtu.f32"),    means<geu>("setp.geu.f32"),
-      means<unordered>("setp.nan.f32"), means<ordered>("setp.num.f32")};
+  std::vector<Meaning> all = {means<eq<u32>>("setp.eq.b32"), means<eq<u64>>("setp.eq.b64"),
+                              means<equ>("setp.equ.f32"),    means<neu>("setp.neu.f32"),
+                              means<ltu>("setp.ltu.f32"),    means<leu>("setp.leu.f32"),
+                              means<geu>("setp.geu.f32"),    means<unordered>("setp.nan.f32")};
   add_comparisons<f32>(all, COMPARISONS("f32"));
   add_comparisons<u16>(all, COMPARISONS("u16"));
   add_comparisons<s16>(all, COMPARISONS("s16"));
@@ -268,30 +242,21 @@ enum class Access { LOAD, STORE };
 
 template <Access ACCESS, Space SPACE, class Memory, class Register>
 Operation access_of_types() {
-  if constexpr (sizeof(Memory) > sizeof(Register)) return nullptr;
   if constexpr (ACCESS == Access::LOAD) return load<SPACE, Memory, Register>;
   return store<SPACE, Memory, Register>;
 }
 
-template <Access ACCESS, Space SPACE, class Memory>
-Operation access_of_register(int bits) {
-  if (bits == 16) return access_of_types<ACCESS, SPACE, Memory, u16>();
-  if (bits == 32) return access_of_types<ACCESS, SPACE, Memory, u32>();
-  return bits == 64 ? access_of_types<ACCESS, SPACE, Memory, u64>() : nullptr;
-}
-
+// Numbers of 32 and 64 bits, also of 32 in a register of 64, and bytes in registers of 16: what our kernels' arrays and
+// parameters are.
 template <Access ACCESS, Space SPACE>
 Operation access_of_space(const std::string& type, int bits) {
-  if (type == "s8") return access_of_register<ACCESS, SPACE, int8_t>(bits);
-  if (type == "s16") return access_of_register<ACCESS, SPACE, s16>(bits);
-  if (type == "s32") return access_of_register<ACCESS, SPACE, s32>(bits);
-  switch (bits_of_type(type)) {
-    case 8: return access_of_register<ACCESS, SPACE, uint8_t>(bits);
-    case 16: return access_of_register<ACCESS, SPACE, u16>(bits);
-    case 32: return access_of_register<ACCESS, SPACE, u32>(bits);
-    case 64: return access_of_register<ACCESS, SPACE, u64>(bits);
-    default: return nullptr;
-  }
+  const int bits_in_memory = bits_of_type(type);
+  if (type == "s8" && bits == 16) return access_of_types<ACCESS, SPACE, int8_t, u16>();
+  if (bits_in_memory == 8 && bits == 16) return access_of_types<ACCESS, SPACE, uint8_t, u16>();
+  if (type == "s32" && bits == 64) return access_of_types<ACCESS, SPACE, s32, u64>();
+  if (bits_in_memory == 32 && bits == 64) return access_of_types<ACCESS, SPACE, u32, u64>();
+  if (bits_in_memory == 32 && bits == 32) return access_of_types<ACCESS, SPACE, u32, u32>();
+  return bits_in_memory == 64 && bits == 64 ? access_of_types<ACCESS, SPACE, u64, u64>() : nullptr;
 }
 
 template <Access ACCESS>
@@ -306,8 +271,6 @@ Operation access(Space space, const std::string& type, int bits) {
 
 // Computes for each lane its source lane, as the PTX manual specifies. c contains the segments and their clamp.
 using SourceLane = bool (*)(int& j, int lane, int b, int first, int last);
-bool down(int& j, int lane, int b, int, int last) { return (j = lane + b) <= last; }
-bool up(int& j, int lane, int b, int, int last) { return (j = lane - b) >= last; }
 bool butterfly(int& j, int lane, int b, int, int last) { return (j = lane ^ b) <= last; }
 bool index(int& j, int, int b, int first, int last) { return (j = first | b) <= last; }
 
@@ -359,8 +322,6 @@ Operation store_operation(Space space, const std::string& type, int register_bit
 }
 
 Operation shuffle_operation(const std::string& mode) {
-  if (mode == "down") return shuffle<down>;
-  if (mode == "up") return shuffle<up>;
   if (mode == "bfly") return shuffle<butterfly>;
   return mode == "idx" ? shuffle<index> : nullptr;
 }

@@ -282,6 +282,32 @@ std::string source_text(const Kernel& kernel, const Statement& s) {
   return line_of(kernel, s.file, s.line) + " | " + line_of(kernel, s.caller_file, s.caller_line);
 }
 
+// A constant c for which max.f32 of x and c is x > c ? x : c for every x, NaN and zeros included.
+bool is_exact_bound(const std::string& operand) {
+  if (operand.compare(0, 2, "0f") != 0) return false;
+  const unsigned long bits = std::strtoul(operand.c_str() + 2, nullptr, 16);
+  return (bits & 0x7fffffff) <= 0x7f800000 && bits != 0x80000000;
+}
+
+void check_arithmetic(const Kernel& kernel) {
+  std::map<std::pair<unsigned, unsigned>, bool> written;  // by source and line
+  for (const Statement& s : kernel.statements) {
+    const auto fail = [&](const std::string& why) {
+      throw Fault("kernel " + kernel.name + ": " + why + ": " + s.text + " (" + source_of(kernel, s) + ")");
+    };
+    if (s.opcode == "fma.rn.f32") {
+      const auto [at, added] = written.emplace(std::pair(s.file, s.line), false);
+      if (added) {
+        const std::string line = line_of(kernel, s.file, s.line);
+        at->second = line.find("__fmaf_rn(") != std::string::npos || line.find("numerics::fma(") != std::string::npos;
+      }
+      if (!at->second) fail("a fused multiply-add that the source does not write");
+    }
+    if (s.opcode == "max.f32" && std::none_of(s.operands.begin(), s.operands.end(), is_exact_bound))
+      fail("a maximum, which may differ from numerics::max");
+  }
+}
+
 std::vector<Kernel> read_kernels(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw Fault(path + " cannot be read");

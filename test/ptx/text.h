@@ -55,6 +55,12 @@ std::vector<Kernel> parse_kernels(const std::string& text, const std::string& fi
 std::string source_of(const Kernel& kernel, const Statement& s);
 // The source line of the statement and of the call.
 std::string source_text(const Kernel& kernel, const Statement& s);
+// Throws a Fault for arithmetic that nvcc chose and the source did not write. The first is a fused multiply-add whose line
+// of source does not say __fmaf_rn or numerics::fma: a contraction has the line of its addition, and CUDA's math functions
+// that of their call. The second is max.f32, which differs from numerics::max for NaN and zeros, except beside most
+// constants. All else that is not correctly rounded (.approx, .ftz, add without .rn, mad, atom, half precision, calls) is
+// an unknown instruction to the machine.
+void check_arithmetic(const Kernel& kernel);
 std::string demangled(const std::string& name);
 // Splits "a, {b, c}, [d]" into three operands.
 std::vector<std::string> split_operands(const std::string& words);
