@@ -93,7 +93,7 @@ class FailingCalls {
       : test_(test), programs_(std::move(programs)), library_(std::move(library)), places_(places), dice_(seed) {}
 
   void disturb(const Work& work) {
-    const Shell shell("");
+    const Shell shell(test_);
     const Outcome made =
         shell.script("mkdir base && cd base && " + with_programs(work.before, programs_) + " > before 2>&1");
     if (!test_.check("what it begins with", made.status == 0, made.output)) return;

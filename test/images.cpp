@@ -1,8 +1,6 @@
 // Images: the files they come from, good and bad, and the drawn ones.
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -141,105 +139,68 @@ void augmentation(Test& test) {
 void shapes(Test& test) {
   const Shapes task;
   const uint32_t stream = stream_of("train");
-  constexpr int COUNT = 2000;
-  std::vector<Picture> pictures;
   Checksum checksum;
   std::vector<int> count(10);
-  for (int i = 0; i < COUNT; ++i) {
-    pictures.push_back(task.picture(3, stream, 0, i));
-    ++count[static_cast<size_t>(pictures.back().label)];
-    if (i < 64) checksum.update(pictures.back().rgb.data(), BYTES);
+  for (int i = 0; i < 2000; ++i) {
+    const Picture picture = task.picture(3, stream, 0, i);
+    ++count[static_cast<size_t>(picture.label)];
+    if (i < 64) checksum.update(picture.rgb.data(), BYTES);
   }
   test.equal("the same pixels in every build", checksum.hex(), std::string("8ad1d157bf989059"));
   const auto [fewest, most] = std::minmax_element(count.begin(), count.end());
   test.check("classes", *fewest > 150 && *most < 250, text("%d to %d of each", *fewest, *most));
-  CHECK(task.picture(3, stream, 1, 0).rgb != pictures[0].rgb && task.picture(4, stream, 0, 0).rgb != pictures[0].rgb);
-
-  // A baseline from the mean and the spread of the colours: the nearest class mean, learned on one half of the images.
-  std::vector<std::array<double, 6>> features, means(10);
-  for (const Picture& picture : pictures) {
-    std::array<double, 6> f{};
-    for (size_t k = 0; k < BYTES; ++k) f[k % 3] += picture.rgb[k] / 1024.0;
-    for (size_t k = 0; k < BYTES; ++k) f[3 + k % 3] += std::abs(picture.rgb[k] - f[k % 3]) / 1024.0;
-    features.push_back(f);
-  }
-  std::vector<int> learned(10);
-  for (size_t i = 0; i < COUNT / 2; ++i) ++learned[static_cast<size_t>(pictures[i].label)];
-  for (size_t i = 0; i < COUNT / 2; ++i)
-    for (size_t k = 0; k < 6; ++k)
-      means[static_cast<size_t>(pictures[i].label)][k] +=
-          features[i][k] / learned[static_cast<size_t>(pictures[i].label)];
-  int right = 0;
-  for (size_t i = COUNT / 2; i < COUNT; ++i) {
-    const auto distance = [&](const std::array<double, 6>& mean) {
-      double sum = 0;
-      for (size_t k = 0; k < 6; ++k) sum += (features[i][k] - mean[k]) * (features[i][k] - mean[k]);
-      return sum;
-    };
-    const auto nearest =
-        std::min_element(means.begin(), means.end(), [&](auto& a, auto& b) { return distance(a) < distance(b); });
-    right += nearest - means.begin() == pictures[i].label;
-  }
-  test.check("colours tell little", right < COUNT / 2 / 5,
-             text("%d of %d by mean colour and contrast", right, COUNT / 2));
+  const auto first = task.picture(3, stream, 0, 0).rgb;
+  CHECK(task.picture(3, stream, 1, 0).rgb != first && task.picture(4, stream, 0, 0).rgb != first);
 }
 
 // ---- Scripts ------------------------------------------------------------------------------------------------------
 
-// What data/cifar10.sh makes of an archive that lies here: no network.
+// What data/cifar10.sh and cifar5m.sh make of archives that lie here: no network.
 void scripts(Test& test) {
-  const std::string script = (std::filesystem::current_path() / "data/cifar10.sh").string();
-  if (!std::filesystem::exists(script)) return test.skip("data/cifar10.sh", "run this in the repository's root");
-  const TemporaryFolder folder;
-  std::filesystem::create_directories(folder.file("cifar-10-batches-bin"));
-  for (int i = 1; i <= 5; ++i)
-    folder.write("cifar-10-batches-bin/data_batch_" + std::to_string(i) + ".bin", cifar10(2, 2 * i));
-  folder.write("cifar-10-batches-bin/test_batch.bin", cifar10(3));
-  const auto shell = [&](const std::string& command) {
-    return std::system(("cd '" + folder.path() + "' && " + command + " > said 2>&1").c_str());
-  };
-  if (shell("tar -czf a.tar.gz cifar-10-batches-bin && mkdir good bad") != 0)
+  const std::string data = (std::filesystem::current_path() / "data").string();
+  if (!std::filesystem::exists(data + "/cifar10.sh")) return test.skip("data/", "run this in the repository's root");
+  const Shell shell(test);
+  std::string five;
+  std::filesystem::create_directories(shell.file("cifar-10-batches-bin"));
+  for (int i = 1; i <= 5; ++i) {
+    shell.write("cifar-10-batches-bin/data_batch_" + std::to_string(i) + ".bin", cifar10(2, 2 * i));
+    five += cifar10(2, 2 * i);
+  }
+  shell.write("cifar-10-batches-bin/test_batch.bin", cifar10(3));
+  if (shell.script("tar -czf a.tar.gz cifar-10-batches-bin && mkdir good bad many").status != 0)
     return test.skip("archive", "tar does not work here");
-  const std::string get = "CIFAR10_URL=\"file://$PWD/a.tar.gz\" ";
-  test.check(
-      "another archive is refused",
-      shell(get + "'" + script + "' bad") != 0 && folder.read("said").find("expected c4a38c50") != std::string::npos,
-      folder.read("said"));
-  CHECK(std::filesystem::is_empty(folder.file("bad")));
+  const std::string get = "CIFAR10_URL=\"file://$PWD/a.tar.gz\" '" + data + "/cifar10.sh' ";
   const std::string sum =
       "CIFAR10_SHA256=$( (sha256sum a.tar.gz || shasum -a 256 a.tar.gz) 2> /dev/null | cut -d ' ' -f 1) ";
-  for (int i = 0; i < 2; ++i)
-    test.check(i == 0 ? "unpacks" : "and again", shell(sum + get + "'" + script + "' good") == 0, folder.read("said"));
-  std::string five;
-  for (int i = 1; i <= 5; ++i) five += cifar10(2, 2 * i);
-  CHECK(folder.read("good/cifar10_train.bin") == five && folder.read("good/cifar10_test.bin") == cifar10(3));
+  shell.expect_script({
+      {get + "bad", 1, "expected c4a38c50"},
+      {sum + get + "good", 0, ""},
+      {sum + get + "good", 0, ""},
+  });
+  CHECK(std::filesystem::is_empty(shell.file("bad")));
+  CHECK(shell.read("good/cifar10_train.bin") == five && shell.read("good/cifar10_test.bin") == cifar10(3));
 
-  if (shell("python3 -c ''") != 0) return test.skip("data/cifar5m.py", "python3 is not installed");
-  const std::string records = "'" + std::filesystem::path(script).parent_path().string() + "/cifar5m.sh' many 2";
-  std::filesystem::create_directories(folder.file("many"));
+  if (shell.script("python3 -c ''").status != 0) return test.skip("data/cifar5m.py", "python3 is not installed");
   const auto archive = [&](const Arrays& arrays) {
-    folder.write("X.npy", arrays.images);
-    folder.write("Y.npy", arrays.labels);
-    if (shell("python3 -m zipfile -c part2.npz X.npy Y.npy") != 0) throw Error("python3 -m zipfile fails");
-    return folder.read("part2.npz");
+    shell.write("X.npy", arrays.images);
+    shell.write("Y.npy", arrays.labels);
+    if (shell.script("python3 -m zipfile -c part2.npz X.npy Y.npy").status != 0)
+      throw Error("python3 -m zipfile fails");
+    return shell.read("part2.npz");
   };
-  const auto part = [&](const std::string& bytes) {
-    folder.write("part2.npz", bytes);
-    return shell("rm -f many/* && CIFAR5M_URL=\"file://$PWD\" " + records);
-  };
-  test.check("a part of CIFAR-5M", part(archive(cifar5m(12))) == 0, folder.read("said"));
-  CHECK(folder.read("many/cifar5m_part2.bin") == cifar10(12));
-  const auto refuse = [&](const char* name, const std::string& bytes, const std::string& words) {
-    const bool failed = part(bytes) != 0;
-    test.check(name, failed && folder.read("said").find(words) != std::string::npos, folder.read("said"));
-    test.check("and no images of it", !folder.exists("many/cifar5m_part2.bin"));
-  };
-  refuse("another shape", archive(cifar5m(2, "<i8", "3, 32, 32")), "array X is (2, 3, 32, 32) of type |u1");
-  refuse("another type", archive(cifar5m(2, "<i4")), "array Y is (2,) of type <i4");
-  refuse("a label", archive(cifar5m(2, "<i8", "32, 32, 3", 9)), "image 1 has the label 10, expected 0 to 9");
-  refuse("no archive", "some text", "is not a zip file");
-  const std::string whole = archive(cifar5m(12));
-  refuse("half an archive", whole.substr(0, whole.size() / 2), "is not a zip file");
+  const std::string whole = archive(cifar5m(12)),
+                    part = "rm -f many/* && CIFAR5M_URL=\"file://$PWD\" '" + data + "/cifar5m.sh' many 2";
+  shell.expect_script(part, 0, "");
+  CHECK(shell.read("many/cifar5m_part2.bin") == cifar10(12));
+  for (const auto& [bytes, words] :
+       {std::pair(archive(cifar5m(2, "<i8", "3, 32, 32")), "array X is (2, 3, 32, 32) of type |u1"),
+        {archive(cifar5m(2, "<i4")), "array Y is (2,) of type <i4"},
+        {archive(cifar5m(2, "<i8", "32, 32, 3", 9)), "image 1 has the label 10, expected 0 to 9"},
+        {whole.substr(0, whole.size() / 2), "is not a zip file"}}) {
+    shell.write("part2.npz", bytes);
+    shell.expect_script(part, 1, words);
+    test.check("and no images of it", !shell.exists("many/cifar5m_part2.bin"));
+  }
 }
 
 void confusion_table(Test& test) {
@@ -254,148 +215,131 @@ const std::string SETS =  // of models without layers
     " --width 8 --hidden 12 --batch 4 --steps 6 --eval-samples 8 --eval-every 4 --maps 3 --threads 1 ";
 const std::string TINY = SETS + "--layers 2 ";
 
-class Program : ProgramChecks {
- public:
-  Program(Test& test, const std::string& program) : ProgramChecks(test), program_(program) {}
+void usage(Test& test) {
+  const Shell shell(test, "train_image");
+  shell.write("a.bin", cifar10(3));
+  shell.write("b.bin", cifar10(3).substr(1));
+  shell.expect({
+      {"--help", 0, "--data FILES"},
+      {"--model rnn", 2, "--model rnn: expected one of"},
+      {"--data a.bin", 2, "--data without --test"},
+      {"--test a.bin", 2, "--test without --data"},
+      {"--data nowhere --test a.bin", 1, "train_image: nowhere: cannot read"},
+      {"--data a.bin,, --test a.bin", 2, "--data a.bin,,: an empty name"},
+      {"--data a.bin --test ,a.bin", 2, "--test ,a.bin: an empty name"},
+      {"--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number"},
+      {"--model transformer --position none", 2, "--position none: models of images have"},
+      {"--model deep_sets --activation exp" + SETS, 2, "--activation exp: deep_sets has relu and gelu"},
+      {"--flip", 2, "--flip and --crop are for --data"},
+  });
+  test.check("nothing was made", !shell.exists("runs"));
+  const std::string one = "--data a.bin --test a.bin --steps 0 --batch 1 --maps 0 --eval-samples ";
+  shell.expect({
+      {one + "320", 0, "accuracy on 3 test images"},
+      {one + "1 --preset tiny", 0, "1,331,712 without embeddings"},  // the papers'
+      {one + "1 --preset tiny --model transformer", 0, "5,329,152 without embeddings"},
+  });
+}
 
-  void usage() {
-    const Shell shell(program_);
-    expect(shell, "help", "--help", 0, "--data FILES");
-    expect(shell, "no such model", "--model rnn", 2, "--model rnn: expected one of");
-    expect(shell, "data alone", "--data a.bin", 2, "--data without --test");
-    expect(shell, "test alone", "--test a.bin", 2, "--test without --data");
-    expect(shell, "no file", "--data a.bin --test b.bin", 1, "train_image: a.bin: cannot read");
-    shell.write("a.bin", cifar10(3));
-    shell.write("b.bin", cifar10(3).substr(1));
-    expect(shell, "an empty name", "--data a.bin,, --test a.bin", 2, "--data a.bin,,: an empty name");
-    expect(shell, "an empty name of a test", "--data a.bin --test ,a.bin", 2, "--test ,a.bin: an empty name");
-    expect(shell, "half a record", "--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number");
-    expect(shell, "positions", "--model transformer --position none", 2, "--position none: models of images have");
-    expect(shell, "flipped shapes", "--flip", 2, "--flip and --crop are for --data");
-    test_.check("nothing was made", !shell.exists("runs"));
-    const std::string one = "--data a.bin --test a.bin --steps 0 --eval-samples 1 --batch 1 --maps 0 ";
-    expect(shell, "few test images", one + "--eval-samples 320", 0, "accuracy on 3 test images");
-    expect(shell, "the papers' tiny model", one + "--preset tiny", 0, "1,331,712 without embeddings");
-    expect(shell, "its Transformer", one + "--preset tiny --model transformer", 0, "5,329,152 without embeddings");
+void run_and_resume(Test& test) {
+  const Shell shell(test, "train_image");
+  for (const std::string model : {"birn_image", "birn_image --pre-norm exact", "transformer --heads 2",
+                                  "linear_transformer", "deep_sets", "relation_network"}) {
+    const bool has_maps = model != "deep_sets" && model != "relation_network";
+    const std::string settings = " --model " + model + (has_maps ? TINY : SETS);
+    const Outcome whole = shell.expect(
+        "--name whole" + settings, 0,
+        {"accuracy on 1,000 test images",
+         has_maps ? "(confusion.csv, confusion.svg, heatmaps.svg: where it looks)" : "(confusion.csv, confusion.svg)"});
+    shell.run("--name parts" + settings + "--steps 3");
+    test.equal("resumed", shell.run("--name parts --resume --steps 6 --threads 2").weights(), whole.weights());
+    shell.leaves("runs/whole/", {"log.csv", "confusion.csv", "confusion.svg"});
+    shell.same_files("runs/parts/", "runs/whole/", {"confusion.csv"});
+    test.equal("heat maps", shell.exists("runs/whole/heatmaps.svg"), has_maps);
+    const std::string page = shell.read("runs/whole/index.html");
+    test.check("its page shows the confusion matrix and the heat maps",
+               page.find("\"confusion.svg") != std::string::npos &&
+                   (page.find("\"heatmaps.svg") != std::string::npos) == has_maps,
+               page);
+    shell.script("rm -r runs");
   }
+  shell.expect("--compare birn_image,transformer:heads=2" + TINY, 0, "saved runs/compare");
+}
 
-  void run_and_resume() {
-    const Shell shell(program_);
-    for (const std::string model : {"birn_image", "birn_image --pre-norm exact", "transformer --heads 2",
-                                    "linear_transformer", "deep_sets", "relation_network"}) {
-      const std::string settings = " --model " + model + (has_maps(model) ? TINY : SETS);
-      const Outcome whole = expect(shell, model, "--name whole" + settings, 0, "accuracy on 1,000 test images");
-      test_.check(model + ": says what it saved",
-                  whole.prints(has_maps(model) ? "(confusion.csv, confusion.svg, heatmaps.svg: where it looks)"
-                                               : "(confusion.csv, confusion.svg)"),
-                  whole.output);
-      shell.run("--name parts" + settings + "--steps 3");
-      test_.equal(model + ": resumed", shell.run("--name parts --resume --steps 6 --threads 2").weights(),
-                  whole.weights());
-      for (const char* name : {"log.csv", "confusion.csv", "confusion.svg"})
-        test_.check(model + ": leaves " + name, shell.exists(std::string("runs/whole/") + name));
-      test_.equal(model + ": the same answers", shell.read("runs/parts/confusion.csv"),
-                  shell.read("runs/whole/confusion.csv"));
-      const std::string sheet = shell.file("runs/whole/heatmaps.svg");
-      test_.check(model + ": heat maps",
-                  has_maps(model) ? read_bytes(sheet).substr(0, 4) == "<svg" : !std::filesystem::exists(sheet));
-      const std::string page = shell.read("runs/whole/index.html");
-      const bool shows_maps = page.find("\"heatmaps.svg") != std::string::npos;
-      test_.check(model + ": its page shows the confusion matrix and the heat maps",
-                  page.find("\"confusion.svg") != std::string::npos && shows_maps == has_maps(model), page);
-      std::filesystem::remove_all(shell.file("runs"));
-    }
-    expect(shell, "comparison", "--compare birn_image,transformer:heads=2" + TINY, 0, "saved runs/compare");
+void heat_maps(Test& test) {
+  const Shell shell(test, "inspect");
+  shell.write("ten.bin", cifar10(3));
+  shell.script("train_image --name a" + TINY + "; train_image --name large --seed 18446744073709551615" + TINY +
+               "; train_image --name b --model deep_sets" + SETS);
+  shell.expect({
+      {"heatmap runs/large --images 1", 0, "saved runs/large (heatmaps.svg)"},
+      {"heatmap runs/a --images 3 --out a", 0, "saved a (heatmaps.svg)"},
+  });
+  shell.same_files("a/", "runs/a/", {"heatmaps.svg"});
+  shell.expect({
+      {"heatmap runs/a/model.safetensors --test ten.bin --layers 2", 0, "saved runs/a (heatmaps.svg)"},
+      {"heatmap runs/a --test ten.bin --out b", 0, "the model learned other classes than these images'"},
+      {"heatmap runs/a --layers 3", 2, "--layers 3: the model has 2"},
+      {"heatmap ten.bin", 1, "ten.bin"},
+      {"heatmap runs/b", 1, "runs/b/model.safetensors: deep_sets has no maps"},
+  });
+  test.equal("the run's own is kept", shell.read("runs/a/heatmaps.svg.before"), shell.read("a/heatmaps.svg"));
+}
+
+void fine_tuning(Test& test) {
+  const Shell shell(test, "train_image");
+  shell.write("ten.bin", cifar10(12));
+  shell.write("hundred.bin", cifar100(12));
+  shell.write("three.bin", cifar10(3, 4));
+  const std::string ten = "--data ten.bin,ten.bin --test ten.bin --flip --crop 2" + TINY,
+                    shapes = "runs/shapes/model.safetensors";
+  shell.expect({
+      {"--name a " + ten, 0, "accuracy on 12 test images"},
+      {"--name b --data hundred.bin --test hundred.bin --init runs/a/model.safetensors --steps 0" + TINY, 0,
+       "runs/a/model.safetensors is for other classes: the readout is newly initialized"},
+      {"--name shapes" + TINY, 0, "saved runs/shapes"},
+      {"--name c --init " + shapes + " " + ten + "--steps 0", 0, "saved runs/c"},
+      {"--name d --init runs/a/model.safetensors " + ten + "--width 9", 1,
+       "tensor patch_embedding.weight has shape 8×12, this model wants 9×12"},
+  });
+  const auto head = [&](const std::string& path) {
+    return SafetensorsFile(shell.file(path)).read<real>("head.weight");
+  };
+  test.check("as many classes: the same head", head("runs/c/model.safetensors") == head(shapes));
+  test.equal("other classes: another head", head("runs/b/model.safetensors").size(), size_t(100 * 8));
+  const Outcome tested =
+      shell.run("--name t --data ten.bin --test three.bin" + TINY + "--steps 1 --batch 2 --eval-samples 3");
+  const CsvTable log = read_csv(shell.file("runs/t/log.csv"));
+  test.check("prints what the last evaluation was, on all of them",
+             tested.prints(text("accuracy on 3 test images: %.2f %%, loss %.4f\n",
+                                100 * log.column("eval_accuracy").back(), log.column("eval_loss").back())),
+             tested.output);
+  std::string seen;
+  for (const std::vector<std::string>& row : Cells(shell.read("runs/t/confusion.csv")).rows) {
+    int images = 0;
+    for (size_t i = 1; i < row.size(); ++i) images += std::stoi(row[i]);
+    seen += std::to_string(images);
   }
-
-  void heat_maps() {
-    const Shell shell(program_);
-    const std::string inspect = "'" + std::filesystem::path(program_).parent_path().string() + "/inspect' heatmap ";
-    shell.run("--name a" + TINY);
-    const auto expect_inspect = [&](const std::string& name, const std::string& arguments, int status,
-                                    const std::string& words) {
-      const Outcome outcome = shell.script(inspect + arguments);
-      test_.check(name, outcome.status == status && outcome.prints(words), outcome.output);
-    };
-    shell.run("--name large --seed 18446744073709551615" + TINY);
-    expect_inspect("of a large seed", "runs/large --images 1", 0, "saved runs/large (heatmaps.svg)");
-    expect_inspect("a sheet", "runs/a --images 3 --out a", 0, "saved a (heatmaps.svg)");
-    test_.equal("the run's own", shell.read("a/heatmaps.svg"), shell.read("runs/a/heatmaps.svg"));
-    shell.write("ten.bin", cifar10(3));
-    expect_inspect("other images", "runs/a/model.safetensors --test ten.bin --layers 2", 0,
-                   "saved runs/a (heatmaps.svg)");
-    test_.equal("the run's own is kept", shell.read("runs/a/heatmaps.svg.before"), shell.read("a/heatmaps.svg"));
-    expect_inspect("of other classes", "runs/a --test ten.bin --out b", 0,
-                   "the model learned other classes than these images'");
-    expect_inspect("no such layer", "runs/a --layers 3", 2, "--layers 3: the model has 2");
-    expect_inspect("no checkpoint", "ten.bin", 1, "ten.bin");
-    expect(shell, "an activation that it has not", "--name b --model deep_sets --activation exp" + SETS, 2,
-           "--activation exp: deep_sets has relu and gelu");
-    shell.run("--name b --model deep_sets" + SETS);
-    expect_inspect("no maps", "runs/b", 1, "runs/b/model.safetensors: deep_sets has no maps");
-  }
-
-  void fine_tuning() {
-    const Shell shell(program_);
-    shell.write("ten.bin", cifar10(12));
-    shell.write("hundred.bin", cifar100(12));
-    const std::string ten = "--data ten.bin,ten.bin --test ten.bin --flip --crop 2" + TINY;
-    expect(shell, "CIFAR-10", "--name a " + ten, 0, "accuracy on 12 test images");
-    expect(shell, "another head",
-           "--name b --data hundred.bin --test hundred.bin --init runs/a/model.safetensors --steps 0" + TINY, 0,
-           "runs/a/model.safetensors is for other classes: the readout is newly initialized");
-    shell.write("three.bin", cifar10(3, 4));
-    const Outcome tested =
-        shell.run("--name t --data ten.bin --test three.bin" + TINY + "--steps 1 --batch 2 --eval-samples 3");
-    const CsvTable log = read_csv(shell.file("runs/t/log.csv"));
-    test_.check("says what the last evaluation was, on all of them",
-                tested.prints(text("accuracy on 3 test images: %.2f %%, loss %.4f\n",
-                                   100 * log.column("eval_accuracy").back(), log.column("eval_loss").back())),
-                tested.output);
-    std::istringstream table(shell.read("runs/t/confusion.csv"));
-    std::string line, seen;
-    for (std::getline(table, line); std::getline(table, line);) {
-      int images = 0;
-      for (size_t at = line.find(','); at != std::string::npos; at = line.find(',', at + 1))
-        images += std::atoi(&line[at + 1]);
-      seen += std::to_string(images);
-    }
-    test_.equal("which are those of the file alone", seen, "0000111000");
-    shell.run("--name shapes" + TINY);
-    const std::string shapes = "runs/shapes/model.safetensors";
-    expect(shell, "as many classes", "--name c --init " + shapes + " " + ten + "--steps 0", 0, "saved runs/c");
-    test_.check("the same head", SafetensorsFile(shell.file("runs/c/model.safetensors")).read<real>("head.weight") ==
-                                     SafetensorsFile(shell.file(shapes)).read<real>("head.weight"));
-    const SafetensorsFile before(shell.file("runs/a/model.safetensors")), after(shell.file("runs/b/model.safetensors"));
-    test_.check("its shape", after.entry("head.weight").shape == std::vector<int64_t>{100, 8});
-    expect(shell, "another width", "--name d --init runs/a/model.safetensors " + ten + "--width 9", 1,
-           "tensor patch_embedding.weight has shape 8×12, this model wants 9×12");
-  }
-
- private:
-  static bool has_maps(const std::string& model) { return model != "deep_sets" && model != "relation_network"; }
-
-  std::string program_;
-};
+  test.equal("which are those of the file alone", seen, "0000111000");
+}
 
 }  // namespace
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  petroglyph::Test test(argc, argv);
-  test.run("image files", petroglyph::image_files);
-  test.run("shuffle", petroglyph::shuffle);
-  test.run("epochs", petroglyph::epochs);
-  test.run("patches", petroglyph::patches);
-  test.run("augmentation", petroglyph::augmentation);
-  test.run("shapes", petroglyph::shapes);
-  test.run("confusion table", petroglyph::confusion_table);
-  test.run("scripts", petroglyph::scripts);
-  const auto program = (std::filesystem::absolute(argv[0]).parent_path().parent_path() / "train_image").string();
-  petroglyph::Program train_image(test, program);
-  test.run("usage", [&] { train_image.usage(); });
-  test.run("run and resume", [&] { train_image.run_and_resume(); });
-  test.run("heat maps", [&] { train_image.heat_maps(); });
-  test.run("fine-tuning", [&] { train_image.fine_tuning(); });
+  using namespace petroglyph;
+  Test test(argc, argv);
+  test.run("image files", image_files);
+  test.run("shuffle", shuffle);
+  test.run("epochs", epochs);
+  test.run("patches", patches);
+  test.run("augmentation", augmentation);
+  test.run("shapes", shapes);
+  test.run("confusion table", confusion_table);
+  test.run("scripts", scripts);
+  test.run("usage", usage);
+  test.run("run and resume", run_and_resume);
+  test.run("heat maps", heat_maps);
+  test.run("fine-tuning", fine_tuning);
   return test.finish();
 }

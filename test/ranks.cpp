@@ -340,31 +340,6 @@ void numbers_beyond(Test& test) {
   fails_with("the task has another number of answers than the model");
 }
 
-// With gradients of 0 nothing but the decay moves a parameter: tables and matrices, each by lr · decay of itself, and
-// no vector.
-void decay(Test& test) {
-  SmallTraining training(1, one_rank());
-  Parameters& parameters = training.model->parameters;
-  std::vector<real> before(static_cast<size_t>(parameters.padded_size()), real(0.5));
-  AdamwSettings settings;
-  settings.weight_decay = 0.25;
-  Optimizer optimizer(parameters, *training.ops, settings);
-  parameters.upload_all(before);
-  parameters.zero_gradients();
-  optimizer.step(0, 0.5);
-  const std::vector<real> after = parameters.values().download();
-  int matrices = 0, vectors = 0;
-  for (const Parameter& p : parameters.list()) {
-    const bool decays = p.shape.size() > 1;
-    (decays ? matrices : vectors) += 1;
-    const real expected = decays ? real(0.4375) : real(0.5);
-    bool all = true;
-    for (int64_t i = p.begin; i < p.begin + p.size(); ++i) all = all && after[static_cast<size_t>(i)] == expected;
-    test.check(p.name + (decays ? " decays" : " stays"), all, shown(after[static_cast<size_t>(p.begin)]));
-  }
-  test.check("there are both kinds", matrices > 1 && vectors > 1);
-}
-
 // Four steps by the formulas of the catalogue (Kingma and Ba 2015; Loshchilov and Hutter 2019), in double.
 void adamw_by_definition(Test& test, double clip) {
   SmallTraining training(1, one_rank());
@@ -408,25 +383,6 @@ void adamw_by_definition(Test& test, double clip) {
   test.check("the weights", std::sqrt(apart / moved) < 1e-5, text("%.2e of what they moved", std::sqrt(apart / moved)));
 }
 
-// The learning rate at the first step, after warm-up and at the end.
-void schedules(Test& test) {
-  using Shape = Schedule::Shape;
-  const auto at = [](Shape shape, int64_t step) { return Schedule{1.0, 10, shape, 0.25, 30}.at(step); };
-  for (const auto& [name, shape] : {std::pair("constant", Shape::CONSTANT), {"cosine", Shape::COSINE}}) {
-    test.equal(std::string(name) + ": begins with 0", at(shape, 0), 0.0);
-    test.equal(std::string(name) + ": rises evenly", at(shape, 5), 0.5);
-    test.equal(std::string(name) + ": stands at its peak after the warm-up", at(shape, 10), 1.0);
-  }
-  const auto is = [&](const std::string& name, Shape shape, int64_t step, double rate) {
-    test.check(name, std::abs(at(shape, step) - rate) < 1e-6, shown(at(shape, step)));
-  };
-  is("constant: stays", Shape::CONSTANT, 1000, 1);
-  is("cosine: half way", Shape::COSINE, 20, 0.625);
-  is("cosine: a quarter of the way", Shape::COSINE, 15, 0.25 + 0.75 * 0.5 * (1 + std::sqrt(0.5)));
-  for (const int64_t step : {30, 1000})
-    is(text("the floor at step %d", static_cast<int>(step)), Shape::COSINE, step, 0.25);
-}
-
 void differences(Test& test) {
   std::vector<std::string> said(4);
   in_ranks(4, [&](const std::shared_ptr<ThreadRank>& rank) {
@@ -458,331 +414,290 @@ void differences(Test& test) {
 
 const std::string SMALL =
     " --length 4 --width 12 --hidden 12 --layers 2 --batch 8 --eval-samples 30 --eval-every 4 --stop-at 2 ";
+constexpr int SAVED_EVERY = 20;
+// A run that does not end by itself.
+const std::string ENDLESS =
+    SMALL + text("--threads 1 --shards 4 --steps 1000000000 --eval-every 500 --save-every %d ", SAVED_EVERY);
 
-class UnderMpi : ProgramChecks {
- public:
-  UnderMpi(Test& test, std::string folder) : ProgramChecks(test), folder_(std::move(folder)) {
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  }
+// Shell text: so many ranks of a program; `around` starts each of them.
+std::string ranks(int count, const std::string& command, const std::string& around = "") {
+  return text("timeout 120 mpirun -q --oversubscribe -n %d ", count) + around + command;
+}
 
-  // Why not, where it cannot be tried.
-  std::string missing() const {
-    const Shell shell(folder_ + "/train_copy");
-    if (shell.script("command -v mpirun").status != 0) return "no mpirun here";
-    return ranks(shell, 2, "--help").prints("has no MPI") ? "this build has no MPI" : "";
-  }
+// Without what mpirun's own event loop remarks, now and then, when a rank has ended while it was written to.
+void in_one_line(Test& test, const Outcome& outcome) {
+  int own = 0;
+  for (const std::string& line : split(outcome.output, '\n'))
+    own += !line.empty() && line.rfind("[warn] Epoll ", 0) != 0;
+  test.check("in one line", own == 1, outcome.output);
+}
 
-  Outcome ranks(const Shell& shell, int count, const std::string& arguments, const std::string& program = "train_copy",
-                const std::string& around = "") const {
-    return shell.script("timeout 120 " + start(count, arguments, program, around));
-  }
+std::string rows_of(const std::string& path) {
+  const bool is_log = path.size() > 7 && path.compare(path.size() - 7, 7, "log.csv") == 0;
+  return is_log ? log_rows(path) : read_bytes(path);
+}
 
-  // Each training program with one process and with several, and started by two and resumed by four: the same files.
-  void programs() {
-    struct Row {
-      const char* program;
-      std::string arguments;
-      const char *part, *whole;  // of it
-      std::vector<const char*> files;
-      bool resumes = true;  // else the same command continues several runs
+// Each training program with one process and with several, and started by two and resumed by four: the same files.
+void programs(Test& test) {
+  struct Row {
+    const char* program;
+    std::string arguments;
+    const char *part, *whole;  // of it
+    std::vector<std::string> files;
+    bool resumes = true;  // else the same command continues several runs
+  };
+  const std::string copy = SMALL + "--shards 4 --evaluate-lengths 3,6 ";
+  const Row rows[] = {
+      {"train_copy", copy, "--steps 5 ", "--steps 12 ", {"log.csv", "lengths.csv"}},
+      {"train_copy",
+       copy + "--compare transformer,rnn:hidden=8 ",
+       "--steps 5 ",
+       "--steps 12 ",
+       {"compare.csv", "lengths.csv", "transformer/log.csv", "rnn-hidden-8/log.csv"},
+       false},
+      {"train_text",
+       "--width 16 --layers 1 --context 16 --batch 4 --shards 4 --eval-every 3 --eval-samples 9 --sample-length 8 "
+       "--accumulate 2 --schedule constant --evaluate-lengths 8,24 --length-windows 30 ",
+       "--steps 2 ",
+       "--steps 6 ",
+       {"log.csv", "lengths.csv"}},
+      {"train_regular",
+       "--width 16 --heads 2 --batch 8 --shards 4 --eval-samples 12 --test-every 200 --test-strings 8 --eval-every 3 ",
+       "--steps 2 ",
+       "--steps 6 ",
+       {"results.csv", "parity_check-seed-1/log.csv", "parity_check-seed-1/test.csv"},
+       false},
+      {"train_regular",
+       "--protocol next --task D_2 --model rnn --width 8 --batch 8 --shards 4 --eval-samples 12 --test-strings 20 "
+       "--eval-every 3 ",
+       "--steps 2 ",
+       "--steps 6 ",
+       {"results.csv", "D_2-seed-1/log.csv", "D_2-seed-1/test.csv"},
+       false},
+      {"train_image",
+       "--width 16 --heads 2 --layers 1 --batch 4 --shards 4 --eval-samples 9 --eval-every 2 --maps 0 ",
+       "--steps 1 ",
+       "--steps 3 ",
+       {"log.csv", "confusion.csv"}},
+      {"scaling",
+       "--models mlp_lm --budgets 1e7 --eval-samples 16 --batch 16 --shards 4 --threads 1 ",
+       "--widths 16,24,32 ",
+       "--widths 16,24,32,20 ",
+       {"points.csv"},
+       false},
+  };
+  for (const Row& row : rows) {
+    const Shell shell(test, row.program);
+    const std::string command = std::string(row.program) + " " + row.arguments, whole = command + row.whole + "--name ";
+    const Outcome alone = shell.expect_script(whole + "alone", 0, "");
+    const auto compare = [&](const std::string& name, const std::string& script) {
+      const Outcome outcome = shell.expect_script(script, 0, "");
+      if (alone.prints("weights ")) test.equal(name + ": weights", outcome.weights(), alone.weights());
+      for (const std::string& file : row.files)
+        test.equal(name + ": " + file, rows_of(shell.file("runs/" + name + "/" + file)),
+                   rows_of(shell.file("runs/alone/" + file)));
     };
-    const std::string copy = SMALL + "--shards 4 ";
-    const Row rows[] = {
-        {"train_copy", copy + "--evaluate-lengths 3,6 ", "--steps 5 ", "--steps 12 ", {"log.csv", "lengths.csv"}},
-        {"train_copy",
-         copy + "--compare transformer,rnn:hidden=8 --evaluate-lengths 3,6 ",
-         "--steps 5 ",
-         "--steps 12 ",
-         {"compare.csv", "lengths.csv", "transformer/log.csv", "rnn-hidden-8/log.csv"},
-         false},
-        {"train_text",
-         "--width 16 --layers 1 --context 16 --batch 4 --shards 4 --eval-every 3 --eval-samples 9 --sample-length 8 "
-         "--accumulate 2 --schedule constant --evaluate-lengths 8,24 --length-windows 30 ",
-         "--steps 2 ",
-         "--steps 6 ",
-         {"log.csv", "lengths.csv"}},
-        {"train_regular",
-         "--width 16 --heads 2 --batch 8 --shards 4 --eval-samples 12 --test-every 200 --test-strings 8 --eval-every "
-         "3 ",
-         "--steps 2 ",
-         "--steps 6 ",
-         {"results.csv", "parity_check-seed-1/log.csv", "parity_check-seed-1/test.csv"},
-         false},
-        {"train_regular",
-         "--protocol next --task D_2 --model rnn --width 8 --batch 8 --shards 4 --eval-samples 12 --test-strings 20 "
-         "--eval-every 3 ",
-         "--steps 2 ",
-         "--steps 6 ",
-         {"results.csv", "D_2-seed-1/log.csv", "D_2-seed-1/test.csv"},
-         false},
-        {"train_image",
-         "--width 16 --heads 2 --layers 1 --batch 4 --shards 4 --eval-samples 9 --eval-every 2 --maps 0 ",
-         "--steps 1 ",
-         "--steps 3 ",
-         {"log.csv", "confusion.csv"}},
-        {"scaling",
-         "--models mlp_lm --budgets 1e7 --eval-samples 16 --batch 16 --shards 4 --threads 1 ",
-         "--widths 16,24,32 ",
-         "--widths 16,24,32,20 ",
-         {"points.csv"},
-         false},
-    };
-    for (const Row& row : rows) {
-      const Shell shell(folder_ + "/" + row.program);
-      const std::string whole = row.arguments + row.whole + "--name ";
-      const Outcome alone = shell.run(whole + "alone");
-      test_.check(std::string(row.program) + " alone", alone.status == 0, alone.output);
-      for (const int count : {1, 2, 4}) {
-        if (count != 2 && &row != &rows[0]) continue;
-        const std::string by = text("by-%d", count);
-        compare(shell, row.program, by, ranks(shell, count, whole + by, row.program), alone, row.files);
-      }
-      ranks(shell, 2, row.arguments + row.part + "--name parts", row.program);
-      compare(shell, row.program, "parts",
-              ranks(shell, 4, row.resumes ? std::string("--resume --name parts ") + row.whole : whole + "parts",
-                    row.program),
-              alone, row.files);
+    for (const int count : {1, 2, 4})
+      if (count == 2 || &row == &rows[0]) compare(text("by-%d", count), ranks(count, whole + text("by-%d", count)));
+    shell.script(ranks(2, command + row.part + "--name parts"));
+    compare("parts",
+            ranks(4, row.resumes ? std::string(row.program) + " --resume --name parts " + row.whole : whole + "parts"));
+  }
+}
+
+void resumed(Test& test) {
+  const Shell shell(test, "train_copy");
+  const std::string all = SMALL + "--shards 4 --name ", from = SMALL + "--shards 2 --steps 5 --init runs/whole --name ";
+  const Outcome whole = shell.run(all + "whole --steps 8");
+  shell.script(ranks(2, "train_copy " + all + "parts --steps 4"));
+  test.equal("by 2 and 1", shell.run("--name parts --resume --steps 8").weights(), whole.weights());
+  in_one_line(test, shell.expect_script(ranks(2, "train_copy --name parts --resume --steps 16 --shards 8"), 1,
+                                        "train_copy: --shards 8: this run was started with"));
+  test.equal("--init", shell.script(ranks(2, "train_copy " + from + "two")).weights(),
+             shell.run(from + "one").weights());
+  // Only the first rank looks for the run on its disk.
+  shell.script("mkdir -p one/runs two/runs/copy; cp -r runs/parts one/runs/copy");
+  shell.expect_script(
+      "mpirun -q --oversubscribe -n 1 --wdir one train_copy --resume --steps 13 : -n 1 --wdir two train_copy --resume "
+      "--steps 13",
+      0, "weights ");
+}
+
+// Builds for other instruction sets beside this one, where test-all has made them.
+void mixed(Test& test) {
+  const Shell shell(test, "train_copy");
+  const std::string arguments = SMALL + "--steps 12 --shards 4 --name ";
+  const std::string expected = shell.run(arguments + "alone").weights();
+  for (const std::string other : {"v3", "generic", "clang", "noopenmp"}) {
+    const std::string build = shell.programs() + "/" + other + "/train_copy";
+    if (!std::filesystem::exists(build) ||
+        shell.script("'" + build + "' --version").output != shell.run("--version").output) {
+      test.skip(other, "not built, or from other sources");
+      continue;
     }
+    const Outcome outcome = shell.script("mpirun -q --oversubscribe -n 1 train_copy " + arguments + other +
+                                         " : -n 1 '" + build + "' " + arguments + other);
+    test.equal("beside " + other, outcome.weights(), expected);
+  }
+}
+
+void bad_input(Test& test) {
+  const Shell shell(test, "train_copy");
+  shell.write("good.txt", "not a checkpoint");
+  struct Row {
+    int count;
+    std::string arguments;
+    int status;
+    const char* words;
+  };
+  for (const Row& row :
+       std::initializer_list<Row>{{3, SMALL + "--shards 4", 2, "3 processes: expected a power of two"},
+                                  {2, SMALL, 2, "--shards 1: 2 processes need --shards 2, or a larger power of two"},
+                                  {1, SMALL + "--shards 3", 2, "--shards 3: expected a power of two"},
+                                  {1, SMALL + "--shards 16", 2, "--shards 16 does not divide --batch 8"},
+                                  {2, "--name nowhere --resume --shards 2", 1, "runs/nowhere: there is no such run"},
+                                  {2, SMALL + "--shards 2 --init good.txt", 1, "good.txt: "}})
+    in_one_line(test, shell.expect_script(ranks(row.count, "train_copy " + row.arguments), row.status,
+                                          {"train_copy: ", row.words}));
+  const auto beside = [&](const std::string& one, const std::string& other, const std::string& words) {
+    const std::string command = "timeout 60 mpirun -q --oversubscribe -n 1 " + one + " : -n 1 " + other;
+    const Outcome outcome = shell.script(command);
+    test.check(command, outcome.status != 0 && outcome.prints(words), text("%d ", outcome.status) + outcome.output);
+    in_one_line(test, outcome);
+  };
+  const std::string copy = "train_copy " + SMALL + "--shards 2 --steps 4 --name a ";
+  const std::string text =
+      "train_text --data one.txt --width 16 --layers 1 --context 16 --batch 4 --shards 2 --steps 2 --quiet --name t ";
+  for (const char* other : {"--seed 2", "--lenght 1", "--help", "--resume", "--compare rnn,transformer"})
+    beside(copy, copy + other, "rank 1 differs from rank 0 in its command line");
+  beside(copy, text, "rank 1 differs from rank 0 in its command line");
+
+  // The same command line in another folder.
+  const std::string elsewhere = "--wdir \"$PWD/other\" ";
+  shell.script("mkdir other");
+  shell.write("one.txt", std::string(3000, 'a') + std::string(3000, 'b'));
+  beside(text, elsewhere + text, "train_text: rank 1: one.txt");
+  const std::string tokenizer = R"({"format":"petroglyph tokenizer","version":1,"kind":)";
+  shell.write("kind.json", tokenizer + R"("ascii","replace":false})");
+  shell.write("other/kind.json", tokenizer + R"("bytes"})");
+  shell.write("other/one.txt", shell.read("one.txt"));
+  beside(text + "--tokenizer kind.json ", elsewhere + text + "--tokenizer kind.json ",
+         "rank 1 differs from rank 0 in its options, its model or its version");
+  // Only the first rank's folder has the run.
+  const std::string compared = text + "--compare rnn,transformer:heads=2 --name c ";
+  shell.expect_script("timeout 60 mpirun -q --oversubscribe -n 1 " + compared + " : -n 1 " + elsewhere + compared, 0,
+                      "saved runs/c");
+  test.check("is in one of them", !shell.exists("other/runs"));
+  shell.write("other/one.txt", std::string(3000, 'b') + std::string(3000, 'a'));
+  beside(text, elsewhere + text, "rank 1 differs from rank 0 in its samples");
+}
+
+// A loss that is NaN, and a disk that is full for the rank that writes: all end, in one line, and the last checkpoint
+// stays.
+void failing(Test& test) {
+  const Shell shell(test, "train_copy");
+  const std::string diverging = SMALL +
+                                "--shards 4 --steps 200 --save-every 1 --lr 1000 --weight-decay 10 --warmup 0 "
+                                "--schedule constant --quiet --name ";
+  shell.expect(diverging + "alone", 1, "the loss is nan at step");
+  for (const int count : {2, 4}) {
+    const std::string by = text("by-%d", count);
+    in_one_line(test, shell.expect_script(ranks(count, "train_copy " + diverging + by), 1, "the loss is nan at step"));
+    shell.same_files("runs/" + by, "runs/alone", {"/model.safetensors", "/previous.safetensors"});
   }
 
-  void resumed() {
-    const Shell shell(folder_ + "/train_copy");
-    const std::string all = SMALL + "--shards 4 --name ";
-    const Outcome whole = shell.run(all + "whole --steps 12");
-    ranks(shell, 2, all + "parts --steps 4");
-    ranks(shell, 4, "--name parts --resume --steps 8");
-    test_.equal("by 2, 4 and 1", shell.run("--name parts --resume --steps 12").weights(), whole.weights());
-    test_.equal("its log", shell.log("parts"), shell.log("whole"));
-    // Only the first rank looks for the run on its disk.
-    shell.script("mkdir -p one/runs two/runs/copy; cp -r runs/parts one/runs/copy");
-    const std::string on = "' --resume --steps 13 : -n 1 --wdir two '", program = folder_ + "/train_copy";
-    const Outcome apart =
-        shell.script("mpirun -q --oversubscribe -n 1 --wdir one '" + program + on + program + "' --resume --steps 13");
-    test_.check("from the only run of the first one's disk", apart.prints("weights "), apart.output);
-    expect_ranks(shell, "other shards", 2, "--name parts --resume --steps 16 --shards 8", 1,
-                 "--shards 8: this run was started with");
-    const Outcome from = shell.run(SMALL + "--shards 2 --steps 5 --init runs/whole/model.safetensors --name from");
-    test_.equal(
-        "--init",
-        ranks(shell, 2, SMALL + "--shards 2 --steps 5 --init runs/whole/model.safetensors --name from2").weights(),
-        from.weights());
-  }
+  shell.script(ranks(2, "train_copy " + SMALL + "--shards 4 --steps 4 --name full"));
+  const std::string path = shell.file("runs/full/model.safetensors"), good = read_bytes(path);
+  // The signal is ignored, so that a write fails as on a full disk.
+  const std::string limited =
+      "sh -c 'trap \"\" XFSZ; [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 0 ] || ulimit -f 20; exec \"$@\"' sh ";
+  in_one_line(test, shell.expect_script(ranks(2, "train_copy --name full --resume --steps 8 --quiet", limited), 1,
+                                        "runs/full/model.safetensors: cannot write: File too large"));
+  test.check("the checkpoint is as it was", read_bytes(path) == good);
+}
 
-  // Builds for other instruction sets beside this one, where test-all has made them.
-  void mixed() {
-    const Shell shell(folder_ + "/train_copy");
-    const std::string arguments = "' " + SMALL + "--steps 12 --shards 4 --name ";
-    const std::string expected = shell.run(SMALL + "--steps 12 --shards 4 --name alone").weights();
-    for (const char* other : {"v3", "generic", "clang", "noopenmp"}) {
-      const std::string build = folder_ + "/" + other + "/train_copy";
-      if (!std::filesystem::exists(build)) {
-        test_.skip(other, "not built");
-        continue;
-      }
-      if (shell.script("'" + build + "' --version").output != shell.run("--version").output) {
-        test_.skip(other, "built from other sources");
-        continue;
-      }
-      const Outcome outcome = shell.script("mpirun -q --oversubscribe -n 1 '" + folder_ + "/train_copy" + arguments +
-                                           other + " : -n 1 '" + build + arguments + other);
-      test_.equal(std::string("beside ") + other, outcome.weights(), expected);
-    }
-  }
+// Shell text: a job in the background whose ranks leave their process ids in rank-0, rank-1 …, and reaches(), which
+// waits until the log has a step's row; false where the job ended before.
+std::string job(int count, const std::string& arguments) {
+  return text("MPIEXEC_TIMEOUT=120 mpirun -q --oversubscribe -n %d sh -c ", count) +
+         "'echo $$ > rank-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' sh train_copy " + arguments +
+         " > said 2>&1 & job=$!; reaches() { until [ \"$(tail -n 1 runs/parts/log.csv 2> /dev/null | " +
+         "cut -d, -f1)\" -ge $1 ] 2> /dev/null; do kill -0 $job 2> /dev/null || return 1; sleep 0.01; done; }; ";
+}
+// Waits for the job; returns its status and how long it took.
+const std::string END =
+    "now=$(date +%s); wait $job; status=$?; echo \"took $(($(date +%s) - now)) s\"; tail -c 500 said; exit $status";
 
-  void bad_input() {
-    const Shell shell(folder_ + "/train_copy");
-    expect_ranks(shell, "no power of two", 3, SMALL + "--shards 4", 2, "3 processes: expected a power of two");
-    expect_ranks(shell, "shards are missing", 2, SMALL, 2,
-                 "--shards 1: 2 processes need --shards 2, or a larger power of two");
-    expect_ranks(shell, "shards are no power of two", 1, SMALL + "--shards 3", 2,
-                 "--shards 3: expected a power of two");
-    expect_ranks(shell, "shards do not divide the batch", 1, SMALL + "--shards 16", 2,
-                 "--shards 16 does not divide --batch 8");
-    expect_ranks(shell, "no such run", 2, "--name nowhere --resume --shards 2", 1,
-                 "runs/nowhere: there is no such run");
-    shell.write("good.txt", "not a checkpoint");
-    expect_ranks(shell, "--init from no checkpoint", 2, SMALL + "--shards 2 --init good.txt", 1, "good.txt: ");
-    const auto beside = [&](const std::string& name, const std::string& one, const std::string& other,
-                            const std::string& words) {
-      const Outcome outcome = shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + one + " : -n 1 " + other);
-      test_.check(name, outcome.status != 0 && outcome.prints(words), text("%d ", outcome.status) + outcome.output);
-      test_.check(name + ": in one line", own_lines(outcome.output) == 1, outcome.output);
-    };
-    const std::string copy = "train_copy " + SMALL + "--shards 2 --steps 4 --name a ";
-    const std::string text =
-        "train_text --data one.txt --width 16 --layers 1 --context 16 --batch 4 --shards 2 "
-        "--steps 2 --quiet --name t ";
-    for (const char* other : {"--seed 2", "--lenght 1", "--help", "--resume", "--compare rnn,transformer"})
-      beside(std::string("one with ") + other, copy, copy + other, "rank 1 differs from rank 0 in its command line");
-    beside("another program", copy, text, "rank 1 differs from rank 0 in its command line");
+// The last step in the log.
+int logged(const Shell& shell) {
+  return shell.exists("runs/parts/log.csv") ? int(read_csv(shell.file("runs/parts/log.csv")).last("step")) : 0;
+}
 
-    // The same command line in another folder.
-    const std::string elsewhere = "--wdir \"$PWD/other\" ";
-    std::filesystem::create_directory(shell.file("other"));
-    shell.write("one.txt", std::string(3000, 'a') + std::string(3000, 'b'));
-    beside("a file that is not there", text, elsewhere + text, "train_text: rank 1: one.txt");
-    const std::string tokenizer = R"({"format":"petroglyph tokenizer","version":1,"kind":)";
-    shell.write("kind.json", tokenizer + R"("ascii","replace":false})");
-    shell.write("other/kind.json", tokenizer + R"("bytes"})");
-    const std::string encoded = text + "--tokenizer kind.json ";
-    shell.write("other/one.txt", shell.read("one.txt"));
-    beside("another tokenizer of the same name", encoded, elsewhere + encoded,
-           "rank 1 differs from rank 0 in its options, its model or its version");
-    // Only the first rank's folder has the run.
-    const std::string compared = text + "--compare rnn,transformer:heads=2 --name c ";
-    expect_script(shell, "a comparison in two folders",
-                  "timeout 60 mpirun -q --oversubscribe -n 1 " + compared + " : -n 1 " + elsewhere + compared, 0,
-                  "saved runs/c");
-    test_.check("is in one of them", !shell.exists("other/runs"));
-    shell.write("other/one.txt", std::string(3000, 'b') + std::string(3000, 'a'));
-    beside("another file of the same name", text, elsewhere + text, "rank 1 differs from rank 0 in its samples");
-  }
+// The interrupted run, with a few more steps, has the weights and the log of an undisturbed one.
+void goes_on(Test& test, const Shell& shell, const std::string& name) {
+  const std::string steps = text(" --quiet --steps %d ", logged(shell) + SAVED_EVERY);
+  const std::string expected = shell.run(ENDLESS + "--name whole" + steps).weights();
+  test.equal(name + ": resumed", shell.script(ranks(2, "train_copy --resume --name parts" + steps)).weights(),
+             expected);
+  test.equal(name + ": its log", shell.log("parts"), shell.log("whole"));
+}
 
-  // A loss that is NaN, and a disk that is full for the rank that writes: all end, in one line, and the last checkpoint
-  // stays.
-  void failing() {
-    const Shell shell(folder_ + "/train_copy");
-    const std::string diverging = SMALL +
-                                  "--shards 4 --steps 200 --save-every 1 --lr 1000 --weight-decay 10 --warmup 0 "
-                                  "--schedule constant --quiet --name ";
-    const Outcome alone = expect(shell, "NaN alone", diverging + "alone", 1, "the loss is nan at step");
-    for (const int count : {2, 4}) {
-      const std::string by = text("by-%d", count);
-      expect_ranks(shell, "NaN " + by, count, diverging + by, 1, "the loss is nan at step");
-      for (const char* file : {"model.safetensors", "previous.safetensors"})
-        test_.check("NaN " + by + ": " + file,
-                    shell.read("runs/" + by + "/" + file) == shell.read(std::string("runs/alone/") + file));
-    }
-
-    ranks(shell, 2, SMALL + "--shards 4 --steps 4 --name full");
-    const std::string path = shell.file("runs/full/model.safetensors"), good = read_bytes(path);
-    // The signal is ignored, so that a write fails as on a full disk.
-    const std::string limited =
-        "sh -c 'trap \"\" XFSZ; [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 0 ] || ulimit -f 20; exec \"$@\"' sh ";
-    expect_ranks(shell, "a full disk", 2, "--name full --resume --steps 8 --quiet", 1,
-                 "runs/full/model.safetensors: cannot write: File too large", limited);
-    test_.check("the checkpoint is as it was", read_bytes(path) == good);
-  }
-
-  // Ctrl-C in a terminal, or a SIGTERM, of the launcher or of one rank: all finish the step, and the first one saves.
-  void stopped() {
-    const Shell shell(folder_ + "/train_copy");
-    for (const char* deed : {"kill -INT $job", "kill -TERM $job", "kill -TERM $(cat rank-3)"}) {
-      std::filesystem::remove_all(shell.file("runs"));
-      const Outcome outcome = shell.script("export OMPI_MCA_odls_base_sigkill_timeout=5; " +  // a busy machine needs it
-                                           job(4, ENDLESS + "--name parts") + "reaches 20 && " + deed + "; " + END);
-      test_.check(std::string(deed) + ": says how to go on",
-                  outcome.prints("Interrupted after step") && outcome.prints("resume --name parts"), outcome.output);
-      goes_on(shell, deed, 2);
-    }
-  }
-
-  // kill -9 of a random rank at a random moment: the job ends by itself within seconds. The run resumes from its last
-  // checkpoint with another number of ranks, and its result is that of an undisturbed run.
-  void killed() {
-    const char* const wanted = std::getenv("PETROGLYPH_KILLS");
-    const int kills = wanted ? std::atoi(wanted) : 4;
-    const Shell shell(folder_ + "/train_copy");
-    const char* const seed = std::getenv("PETROGLYPH_SEED");
-    const auto drawn = static_cast<unsigned>(seed ? std::atoll(seed) : std::time(nullptr));
-    std::printf("PETROGLYPH_SEED=%u says which ranks are killed when\n", drawn);
-    std::mt19937 random(drawn);
-    const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-    const std::string checkpoint = shell.file("runs/parts/model.safetensors");
-    int early = 0, slowest = 0;
-    for (int i = 1; i <= kills; ++i) {
-      const bool begun = std::filesystem::exists(checkpoint), last = i == kills;
-      if (!begun) std::filesystem::remove_all(shell.file("runs"));
-      const int count = 2 << below(2), victim = below(count);
-      const int step = logged(shell) + 1 + below(3 * SAVED_EVERY) + (last ? 2 * SAVED_EVERY : 0), later = below(30);
-      const std::string name = text("death %d, of rank %d of %d, %d ms after step %d", i, victim, count, later, step);
-      const Outcome outcome =
-          shell.script(job(count, begun ? "--resume --name parts" : ENDLESS + "--name parts") +
-                       text("reaches %d && sleep 0.%03d && kill -9 $(cat rank-%d); ", step, later, victim) + END);
-      const int seconds = seconds_of(outcome);
-      if (!test_.check(name, outcome.status == 128 + SIGKILL && seconds < 30,
-                       text("status %d: ", outcome.status) + outcome.output))
-        return;
-      const bool saved = std::filesystem::exists(checkpoint);
-      if (!test_.check(name + ": the checkpoint", saved || logged(shell) < 2 * SAVED_EVERY)) return;
-      early += !saved;
-      slowest = std::max(slowest, seconds);
-    }
-    std::printf("     %d deaths of ranks, %d before the first checkpoint; the jobs ended within %d s\n", kills, early,
-                slowest);
-    goes_on(shell, "after all of them", 2);
-  }
-
- private:
-  static constexpr int SAVED_EVERY = 20;
-  // A run that does not end by itself.
-  const std::string ENDLESS =
-      SMALL + text("--threads 1 --shards 4 --steps 1000000000 --eval-every 500 --save-every %d ", SAVED_EVERY);
-
-  // Shell text: a job in the background whose ranks leave their process ids in rank-0, rank-1 …, and reaches(), which
-  // waits until the log has a step's row; false where the job ended before.
-  std::string job(int count, const std::string& arguments) const {
-    return text("MPIEXEC_TIMEOUT=120 mpirun -q --oversubscribe -n %d sh -c ", count) +
-           "'echo $$ > rank-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' sh train_copy " + arguments +
-           " > said 2>&1 & job=$!; reaches() { until [ \"$(tail -n 1 runs/parts/log.csv 2> /dev/null | " +
-           "cut -d, -f1)\" -ge $1 ] 2> /dev/null; do kill -0 $job 2> /dev/null || return 1; sleep 0.01; done; }; ";
-  }
-  // Waits for the job; returns its status and how long it took.
-  const std::string END =
-      "now=$(date +%s); wait $job; status=$?; echo \"took $(($(date +%s) - now)) s\"; tail -c 500 said; exit $status";
-  static int seconds_of(const Outcome& outcome) { return std::atoi(outcome.output.c_str() + std::strlen("took ")); }
-  // The last step in the log.
-  static int logged(const Shell& shell) {
-    const std::string path = shell.file("runs/parts/log.csv");
-    if (!std::filesystem::exists(path)) return 0;
-    const std::vector<double> steps = read_csv(path).column("step");
-    return steps.empty() ? 0 : static_cast<int>(steps.back());
-  }
-  // The interrupted run, with a few more steps, has the weights and the log of an undisturbed one.
-  void goes_on(const Shell& shell, const std::string& name, int count) {
-    const std::string steps = text(" --quiet --steps %d ", logged(shell) + SAVED_EVERY);
-    const std::string expected = shell.run(ENDLESS + "--name whole" + steps).weights();
-    test_.equal(name + ": resumed", ranks(shell, count, "--resume --name parts" + steps).weights(), expected);
-    test_.equal(name + ": its log", shell.log("parts"), shell.log("whole"));
-  }
-
-  // Compares the output and the files of runs/NAME with runs/alone.
-  void compare(const Shell& shell, const std::string& program, const std::string& name, const Outcome& outcome,
-               const Outcome& alone, const std::vector<const char*>& files) {
-    const std::string check = program + ", " + name;
-    if (!test_.check(check, outcome.status == 0, outcome.output)) return;
-    if (alone.prints("weights ")) test_.equal(check + ": weights", outcome.weights(), alone.weights());
-    for (const char* file : files)
-      test_.equal(check + ": " + file, rows_of(shell.file("runs/" + name + "/" + file)),
-                  rows_of(shell.file(std::string("runs/alone/") + file)));
-  }
-  static std::string rows_of(const std::string& path) {
-    const bool is_log = path.size() > 7 && path.compare(path.size() - 7, 7, "log.csv") == 0;
-    return is_log ? log_rows(path) : read_bytes(path);
-  }
-  // `around`: shell text that starts each rank's program.
-  std::string start(int count, const std::string& arguments, const std::string& program = "train_copy",
-                    const std::string& around = "") const {
-    return text("mpirun -q --oversubscribe -n %d ", count) + around + "'" + folder_ + "/" + program + "' " + arguments;
-  }
-  // So many ranks of train_copy: they must end with this status, and one line with these words.
-  void expect_ranks(const Shell& shell, const std::string& name, int count, const std::string& arguments, int status,
-                    const std::string& words, const std::string& around = "") {
+// Ctrl-C in a terminal, or a SIGTERM, of the launcher or of one rank: all finish the step, and the first one saves.
+void stopped(Test& test) {
+  const Shell shell(test, "train_copy");
+  for (const std::string deed : {"kill -INT $job", "kill -TERM $job", "kill -TERM $(cat rank-3)"}) {
     const Outcome outcome =
-        check(name, ranks(shell, count, arguments, "train_copy", around), status, {"train_copy: ", words});
-    test_.check(name + ": in one line", own_lines(outcome.output) == 1, outcome.output);
+        shell.script("rm -rf runs; export OMPI_MCA_odls_base_sigkill_timeout=5; " +  // a busy machine needs it
+                     job(4, ENDLESS + "--name parts") + "reaches 20 && " + deed + "; " + END);
+    test.check(deed + ": names the command that continues",
+               outcome.prints("Interrupted after step") && outcome.prints("resume --name parts"), outcome.output);
+    goes_on(test, shell, deed);
   }
-  // Without what mpirun's own event loop remarks, now and then, when a rank has ended while it was written to.
-  static int own_lines(const std::string& output) {
-    const std::vector<std::string> lines = split(output, '\n');
-    return static_cast<int>(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
-      return !line.empty() && line.rfind("[warn] Epoll ", 0) != 0;
-    }));
-  }
+}
 
-  std::string folder_;
-};
+// kill -9 of a random rank at a random moment: the job ends by itself within seconds. The run resumes from its last
+// checkpoint with another number of ranks, and its result is that of an undisturbed run.
+void killed(Test& test) {
+  const char *const wanted = std::getenv("PETROGLYPH_KILLS"), *const seed = std::getenv("PETROGLYPH_SEED");
+  const int kills = wanted ? std::atoi(wanted) : 4;
+  const Shell shell(test, "train_copy");
+  const auto drawn = static_cast<unsigned>(seed ? std::atoll(seed) : std::time(nullptr));
+  std::printf("PETROGLYPH_SEED=%u says which ranks are killed when\n", drawn);
+  std::mt19937 random(drawn);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const std::string checkpoint = "runs/parts/model.safetensors";
+  int early = 0, slowest = 0;
+  for (int i = 1; i <= kills; ++i) {
+    const bool begun = shell.exists(checkpoint), last = i == kills;
+    if (!begun) std::filesystem::remove_all(shell.file("runs"));
+    const int count = 2 << below(2), victim = below(count);
+    const int step = logged(shell) + 1 + below(3 * SAVED_EVERY) + (last ? 2 * SAVED_EVERY : 0), later = below(30);
+    const std::string name = text("death %d, of rank %d of %d, %d ms after step %d", i, victim, count, later, step);
+    const Outcome outcome =
+        shell.script(job(count, begun ? "--resume --name parts" : ENDLESS + "--name parts") +
+                     text("reaches %d && sleep 0.%03d && kill -9 $(cat rank-%d); ", step, later, victim) + END);
+    const int seconds = std::atoi(outcome.output.c_str() + std::strlen("took "));
+    if (!test.check(name, outcome.status == 128 + SIGKILL && seconds < 30,
+                    text("status %d: ", outcome.status) + outcome.output))
+      return;
+    const bool saved = shell.exists(checkpoint);
+    if (!test.check(name + ": the checkpoint", saved || logged(shell) < 2 * SAVED_EVERY)) return;
+    early += !saved;
+    slowest = std::max(slowest, seconds);
+  }
+  std::printf("     %d deaths of ranks, %d before the first checkpoint; the jobs ended within %d s\n", kills, early,
+              slowest);
+  goes_on(test, shell, "after all of them");
+}
+
+// Why not, where MPI cannot be tried.
+std::string missing_mpi(Test& test) {
+  setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+  setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  const Shell shell(test);
+  if (shell.script("command -v mpirun").status != 0) return "no mpirun here";
+  return shell.script(ranks(2, "train_copy --help")).prints("has no MPI") ? "this build has no MPI" : "";
+}
 
 }  // namespace
 }  // namespace petroglyph
@@ -795,22 +710,19 @@ int main(int argc, char** argv) {
   test.run("parts alone", parts_alone);
   test.run("what is asked", what_is_asked);
   test.run("numbers beyond", numbers_beyond);
-  test.run("decay", decay);
   for (const double clip : {0.0, 0.5, 1e6})
     test.run(text("AdamW, clip %g", clip), [=](Test& t) { adamw_by_definition(t, clip); });
-  test.run("schedules", schedules);
   test.run("differences", differences);
-  UnderMpi mpi(test, std::filesystem::absolute(argv[0]).parent_path().parent_path().string());
-  const std::string missing = mpi.missing();
+  const std::string missing = missing_mpi(test);
   const auto run = [&](const char* group, auto function) {
-    test.run(group, [&] { missing.empty() ? function() : test.skip("mpirun", missing); });
+    test.run(group, [&] { missing.empty() ? function(test) : test.skip("mpirun", missing); });
   };
-  run("programs", [&] { mpi.programs(); });
-  run("resumed", [&] { mpi.resumed(); });
-  run("mixed instruction sets", [&] { mpi.mixed(); });
-  run("bad input", [&] { mpi.bad_input(); });
-  run("failing", [&] { mpi.failing(); });
-  run("stopped", [&] { mpi.stopped(); });
-  run("killed", [&] { mpi.killed(); });
+  run("programs", programs);
+  run("resumed", resumed);
+  run("mixed instruction sets", mixed);
+  run("bad input", bad_input);
+  run("failing", failing);
+  run("stopped", stopped);
+  run("killed", killed);
   return test.finish();
 }

@@ -84,7 +84,7 @@ void files(Test& test) {
 
 // Each command as the program's own parser reads it. A wrong value of --threads at its end keeps it from running: a
 // mistake before it would be reported instead.
-void commands(Test& test, const std::string& programs) {
+void commands(Test& test) {
   std::set<std::string> lines;
   for (const Experiment& experiment : experiments())
     for (const std::string& size : experiment.sizes) {
@@ -107,9 +107,9 @@ void commands(Test& test, const std::string& programs) {
       }
     }
   test.check("many commands", lines.size() > 200, std::to_string(lines.size()));
-  const Shell shell(programs + "/reproduce");
+  const Shell shell(test, "reproduce");
   std::string script = "for p in train_copy train_text train_regular train_image scaling generate inspect; do ln -s '" +
-                       programs + "'/$p $p; done\n";
+                       shell.programs() + "'/$p $p; done\n";
   for (const std::string& line : lines) script += line + " --threads nonsense\n";
   shell.write("commands.sh", script);
   const std::vector<std::string> said = split(shell.script("sh commands.sh").output, '\n');
@@ -269,8 +269,8 @@ void verdicts(Test& test) {
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
-void running(Test& test, const std::string& programs) {
-  const Shell whole(programs + "/reproduce"), killed(programs + "/reproduce");
+void running(Test& test) {
+  const Shell whole(test, "reproduce"), killed(test, "reproduce");
   for (const Shell* shell : {&whole, &killed}) shell->write("tiny.txt", TINY);
   const Outcome undisturbed = whole.run("run tiny.txt");
   test.equal("undisturbed", undisturbed.status, 0);
@@ -312,21 +312,19 @@ void running(Test& test, const std::string& programs) {
              refused.output);
 }
 
-void program(Test& test, const std::string& programs) {
-  const Shell shell(programs + "/reproduce");
-  const auto expect = [&](const std::string& words, int status, const std::string& says) {
-    const Outcome outcome = shell.run(words);
-    test.check(words, outcome.status == status && outcome.prints(says), outcome.output);
-  };
-  expect("list", 0, "regular-lemma");
-  expect("list regular-lemma", 0, "./inspect lemma1 --trials 999");
-  expect("list copy-curvse", 2, "unknown experiment copy-curvse; ./reproduce list shows all");
-  expect("run copy-curves --quick --full", 2, "expected one of them");
-  expect("run regular-lemma --full", 2, "has no such size, expected one of quick");
-  expect("run nothing.txt", 1, "nothing.txt");
-  expect("draw", 2, "expected one of list, run, report");
-  expect("run regular-lemma --quick", 0, "right products of 999: 999");
-  expect("report", 0, "saved runs/report/RESULTS.md (1 of 25 experiments were run)");
+void program(Test& test) {
+  const Shell shell(test, "reproduce");
+  shell.expect({
+      {"list", 0, "regular-lemma"},
+      {"list regular-lemma", 0, "./inspect lemma1 --trials 999"},
+      {"list copy-curvse", 2, "unknown experiment copy-curvse; ./reproduce list shows all"},
+      {"run copy-curves --quick --full", 2, "expected one of them"},
+      {"run regular-lemma --full", 2, "has no such size, expected one of quick"},
+      {"run nothing.txt", 1, "nothing.txt"},
+      {"draw", 2, "expected one of list, run, report"},
+      {"run regular-lemma --quick", 0, "right products of 999: 999"},
+      {"report", 0, "saved runs/report/RESULTS.md (1 of 25 experiments were run)"},
+  });
   const std::string page = shell.read("runs/report/RESULTS.md");
   test.check("the claim",
              page.find("| two layers multiply Boolean matrices exactly | confirmed | ") != std::string::npos);
@@ -341,16 +339,16 @@ void program(Test& test, const std::string& programs) {
                  own.find("random products right") != std::string::npos,
              own);
   // What was kept counts where the runs are gone.
-  expect("report --keep", 0, "saved results/RESULTS.md (1 of 25");
+  shell.expect("report --keep", 0, "saved results/RESULTS.md (1 of 25");
   shell.script("rm -r runs");
-  expect("report --keep", 0, "(1 of 25");
+  shell.expect("report --keep", 0, "(1 of 25");
   test.equal("from what was kept", shell.read("results/regular-lemma/README.md"), own);
 }
 
 // The committed pages are what the program makes of the committed numbers.
-void committed(Test& test, const std::string& programs) {
+void committed(Test& test) {
   if (!std::filesystem::exists("results/RESULTS.md")) return test.skip("committed pages", "no results/ here");
-  const Shell shell(programs + "/reproduce");
+  const Shell shell(test, "reproduce");
   const std::string results = std::filesystem::absolute("results").string();
   std::filesystem::create_directory_symlink(results, shell.file("results"));
   test.equal("a report", shell.run("report").status, 0);
@@ -377,15 +375,14 @@ void committed(Test& test, const std::string& programs) {
 int main(int argc, char** argv) {
   using namespace petroglyph;
   Test test(argc, argv);
-  const std::string programs = std::filesystem::absolute(argv[0]).parent_path().parent_path().string();
   test.run("files", files);
-  test.run("commands", [&] { commands(test, programs); });
+  test.run("commands", commands);
   test.run("mistakes", mistakes);
   test.run("reading", reading);
   test.run("cells", cells);
   test.run("verdicts", verdicts);
-  test.run("running", [&] { running(test, programs); });
-  test.run("program", [&] { program(test, programs); });
-  test.run("committed pages", [&] { committed(test, programs); });
+  test.run("running", running);
+  test.run("program", program);
+  test.run("committed pages", committed);
   return test.finish();
 }

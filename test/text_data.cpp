@@ -472,24 +472,6 @@ void gpt2_files(Test& test) {
   test.throws("no vocab.bpe", "vocab.bpe: cannot read: No such file", [&] { open_tokenizer(folder.path(), false); });
 }
 
-// encoder.json, vocab.bpe and examples.tsv: strings as JSON literals and their tokens.
-void gpt2_itself(Test& test) {
-  const char* folder = std::getenv("PETROGLYPH_GPT2");
-  if (folder == nullptr) return test.skip("GPT-2's own files", "PETROGLYPH_GPT2 names no folder that has them");
-  const auto tokenizer = find_tokenizer(folder);
-  test.equal("vocabulary", tokenizer->vocab(), 50257);
-  std::istringstream lines(read_bytes(std::string(folder) + "/examples.tsv"));
-  for (std::string line; std::getline(lines, line);) {
-    const size_t tab = line.find('\t');
-    const std::string text = Json::parse(line.substr(0, tab), "examples.tsv").string();
-    std::istringstream numbers(line.substr(tab + 1));
-    std::vector<int32_t> expected;
-    for (int32_t token; numbers >> token;) expected.push_back(token);
-    test.equal(line.substr(0, tab), encode(*tokenizer, text), expected);
-    test.equal(line.substr(0, tab) + " comes back", tokenizer->decode(expected), text);
-  }
-}
-
 // Says these tokens, whatever the text.
 class Numbers final : public Tokenizer {
  public:
@@ -739,14 +721,6 @@ void copying(Test& test) {
   test.equal("one that ends too soon", task.accuracy(batch, best), 0.8 / 3);
 }
 
-// The word after `opening` in a line.
-std::string words_after(const std::string& line, const std::string& opening, const std::string& closing) {
-  const size_t begin = line.find(opening);
-  if (begin == std::string::npos) return "nothing after " + opening;
-  const size_t from = begin + opening.size();
-  return line.substr(from, line.find(closing, from) - from);
-}
-
 void stories(Test& test) {
   const std::string told = tell_stories(1, stream_of("train"), 100000);
   Checksum checksum;
@@ -758,118 +732,80 @@ void stories(Test& test) {
   test.check("another stream", tell_stories(1, stream_of("evaluate"), 1000) != told.substr(0, 1000));
   test.equal("ascii", AsciiTokenizer::find_outside(told), told.size());
   std::istringstream lines(told);
-  bool quotes = true, found = true, article = true;
-  for (std::string line; std::getline(lines, line);) {
+  bool quotes = true;
+  for (std::string line; std::getline(lines, line);)
     quotes = quotes && std::count(line.begin(), line.end(), '"') % 2 == 0;
-    const std::string owner =
-        words_after(line, line.find(" found the ") != std::string::npos ? " found the " : " finds the ", "'s ");
-    found = found && line.find(" to the " + owner + " and ") != std::string::npos;
-    article = article && line.find(" a old ") == std::string::npos;
-  }
   test.check("quotation marks in pairs", quotes);
-  test.check("what was found goes back to whose it was", found);
-  test.check("articles", article);
-}
-
-// With the shards s_000000.bin … of a.txt and b.txt in the folder.
-template <class Expect>
-void written_over_what_is_read(Test& test, const Shell& folder, const Expect& expect) {
-  const std::string stays = " is read here (";
-  const std::string text = folder.read("a.txt"), shard = folder.read("s_000001.bin");
-  folder.write("x_000007.bin", text);
-  expect("a tokenizer over its text", "--train 257 --save a.txt --force a.txt", 1, "a.txt:" + stays);
-  expect("over a tokenizer", "--tokenizer t.json --save t.json --force a.txt", 1, "t.json:" + stays);
-  expect("over a shard", "--tokenizer t.json --decode 's_*.bin' --save s_000001.bin --force", 1,
-         "s_000001.bin:" + stays);
-  expect("shards over a text", "--out x --force x_000007.bin", 1, "x_000007.bin:" + stays);
-  test.check("all stay", folder.read("a.txt") == text && folder.read("s_000001.bin") == shard &&
-                             folder.read("x_000007.bin") == text);
-  for (const char* words : {"--out nosuch/x a.txt", "--train 300 --save t2.json --out nosuch/x a.txt"})
-    expect(words, words, 1, "tokenize: nosuch/x_000000.bin: cannot write: No such file or directory\n");
-  test.check("which shows before anything is learnt", !folder.exists("t2.json"));
-  expect("no folder for a tokenizer", "--train 300 --save nosuch/t a.txt", 1,
-         "tokenize: nosuch/t: cannot write: No such file or directory\n");
-  expect("a folder for a tokenizer", "--train 300 --save . --force a.txt", 1,
-         "tokenize: .: cannot write: Is a directory\n");
-  folder.write("one.txt", "a");
-  expect("one token", "--tokenizer ascii --out one one.txt", 0, "one.txt: 1 byte, 1 token (ascii), 1.00 bytes each");
+  test.equal("articles", told.find(" a old "), std::string::npos);
 }
 
 void program(Test& test) {
-  const Shell folder((std::filesystem::absolute(test.program()).parent_path().parent_path() / "tokenize").string());
-  const std::string stories = tell_stories(4, 1, 50000);
+  const Shell folder(test, "tokenize");
+  const std::string stories = tell_stories(4, 1, 50000), train = "--train 300 --save few.json ";
   folder.write("a.txt", stories.substr(0, 30000));
   folder.write("b.txt", stories.substr(30000));
-  const auto expect = [&](const std::string& name, const std::string& arguments, int status, const std::string& words) {
-    const Outcome outcome = folder.run(arguments);
-    test.check(name, outcome.status == status && outcome.prints(words),
-               text("status %d, said: ", outcome.status) + outcome.output);
-  };
-  expect("learns and writes shards", "--train 300 --save t.json --out s --shard-tokens 5000 a.txt b.txt", 0,
-         "s_000001.bin: 5,000 tokens");
-  test.equal("and reads them", folder.run("--tokenizer t.json --decode s_*.bin").output, stories);
-  expect("counts", "--tokenizer t.json a.txt", 0, "a.txt: 30,000 bytes, ");
-  expect("shards that exist", "--tokenizer t.json --out s a.txt", 1, "s_000000.bin: exists already");
-  std::filesystem::copy(folder.file("s_000001.bin"), folder.file("r_000001.bin"));
-  expect("a later one", "--tokenizer t.json --out r --shard-tokens 5000 a.txt b.txt", 1,
-         "r_000001.bin: exists already");
-  test.check("before anything is written", !folder.exists("r_000000.bin"));
-  expect("no file", "", 2, "FILE");
-  expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot read: No such file");
-  expect("too few tokens", "--train 100 --save few.json a.txt", 2,
-         "--train 100: every byte is a token, and so is the end of a text");
-  expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: expected the file to write (--save FILE)");
-  for (const char* idle : {"--tokenizer ascii", "--replace"})
-    expect(idle, std::string("--train 300 --save few.json a.txt ") + idle, 2,
-           std::string(idle) + ": does nothing with --train 300");
-  for (const char* idle : {"--out p", "--shard-tokens 9", "--replace"})
-    expect(idle, std::string("--decode s_000000.bin ") + idle, 2, std::string(idle) + ": does nothing with --decode\n");
-  expect("every byte is a token", "--replace a.txt", 2, "--replace: does nothing with bytes");
-  std::filesystem::copy(folder.file("t.json"), folder.file("merges.txt"));
-  expect("a tokenizer by what is in it", "--tokenizer merges.txt a.txt", 0, "tokens");
-  folder.write("vocab.json", "{\"a\": 0}");
-  expect("half a tokenizer", "--tokenizer vocab.json a.txt", 1,
-         "vocab.json: has no \"format\"; expected a tokenizer's file, or the folder of one");
-  expect("a text as a tokenizer", "--tokenizer a.txt a.txt", 1,
-         "; expected a tokenizer's file, or the folder of one with several files (--tokenizer)");
-  std::filesystem::remove(folder.file("vocab.json"));
-  std::filesystem::remove(folder.file("merges.txt"));
-  expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: does nothing without --out PREFIX");
   folder.write("empty.txt", "");
-  expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
-  expect("no text among others", "--tokenizer t.json --out s --force a.txt empty.txt", 1,
-         "empty.txt: the file is empty");
-  test.check("leaves the shards that were there", folder.exists("s_000001.bin"));
-  written_over_what_is_read(test, folder, expect);
-  expect("shards that were more", "--tokenizer t.json --out s --force b.txt", 0, "s_000001.bin: removed, of more");
-  test.check("are gone", !folder.exists("s_000001.bin"));
-  std::filesystem::copy(folder.file("s_000000.bin"), folder.file("s_000007.bin"));
-  folder.write("s_20240101.bin", "no shard");
-  expect("and those behind a gap", "--tokenizer t.json --out s --force b.txt", 0, "s_000007.bin: removed, of more");
-  test.check("are gone, too", !folder.exists("s_000007.bin"));
-  test.check("but nothing else", folder.exists("s_20240101.bin"));
-  expect("text instead of shards", "--decode a.txt", 1, "a.txt: ");
-  folder.write("c.txt", "caf\u00E9");
-  expect("not ascii", "--tokenizer ascii c.txt", 1, "c.txt: line 1, byte 3: '\u00E9' is no 7-bit ASCII character");
-  expect("replaced", "--tokenizer ascii --replace c.txt", 0, "4 tokens (ascii), 1.25 bytes each");
+  folder.write("odd.txt", "caf\u00E9");
+  folder.write("one.txt", "a");
+  folder.write("vocab.json", "{\"a\": 0}");
+  folder.expect("--train 300 --save t.json --out s --shard-tokens 5000 a.txt b.txt", 0, "s_000001.bin: 5,000 tokens");
+  test.equal("and reads them", folder.run("--tokenizer t.json --decode s_*.bin").output, stories);
+  folder.script("cp s_000001.bin r_000001.bin; cp t.json merges.txt; cp a.txt x_000007.bin; cat [!z]* | cksum > z");
+  folder.expect({
+      {"--tokenizer t.json a.txt", 0, "a.txt: 30,000 bytes, "},
+      {"--tokenizer t.json --out s a.txt", 1, "s_000000.bin: exists already"},
+      {"--tokenizer t.json --out r --shard-tokens 5000 a.txt b.txt", 1, "r_000001.bin: exists already"},
+      {"--train 300 --save t.json a.txt", 1, "t.json: exists already; choose another name, or --force"},
+      {"", 2, "FILE"},
+      {"c.txt", 1, "tokenize: c.txt: cannot read: No such file"},
+      {"--train 100 --save few.json a.txt", 2, "--train 100: every byte is a token, and so is the end of a text"},
+      {"--train 300 a.txt", 2, "--train 300: expected the file to write (--save FILE)"},
+      {train + "a.txt --tokenizer ascii", 2, "--tokenizer ascii: does nothing with --train 300"},
+      {train + "a.txt --replace", 2, "--replace: does nothing with --train 300"},
+      {"--decode s_000000.bin --out p", 2, "--out p: does nothing with --decode\n"},
+      {"--decode s_000000.bin --shard-tokens 9", 2, "--shard-tokens 9: does nothing with --decode\n"},
+      {"--shard-tokens 9 a.txt", 2, "--shard-tokens 9: does nothing without --out PREFIX"},
+      {"--replace a.txt", 2, "--replace: does nothing with bytes"},
+      {"--tokenizer merges.txt a.txt", 0, "tokens"},  // by what is in it
+      {"--tokenizer vocab.json a.txt", 1, "vocab.json: has no \"format\"; expected a tokenizer's file, or the folder"},
+      {"--tokenizer a.txt a.txt", 1, "; expected a tokenizer's file, or the folder of one with several files"},
+      {train + "empty.txt", 1, "empty.txt: the file is empty"},
+      {"--decode a.txt", 1, "a.txt: "},
+      {"--tokenizer ascii odd.txt", 1, "odd.txt: line 1, byte 3: '\u00E9' is no 7-bit ASCII character"},
+      {"--tokenizer ascii --replace odd.txt", 0, "4 tokens (ascii), 1.25 bytes each"},
+      {"--tokenizer ascii one.txt", 0, "one.txt: 1 byte, 1 token (ascii), 1.00 bytes each"},
+      // A later file is refused, and what is read is no place to write to.
+      {"--tokenizer t.json --out s --force a.txt empty.txt", 1, "empty.txt: the file is empty"},
+      {"--tokenizer ascii --out s --force a.txt odd.txt", 1, "odd.txt: "},
+      {"--tokenizer ascii --save merges.txt --force odd.txt", 1, "odd.txt: "},
+      {"--decode --save merges.txt --force x_000007.bin", 1, "x_000007.bin: no shard of tokens"},
+      {"--train 257 --save a.txt --force a.txt", 1, "a.txt: is read here ("},
+      {"--tokenizer t.json --save t.json --force a.txt", 1, "t.json: is read here ("},
+      {"--tokenizer t.json --decode 's_*.bin' --save s_000001.bin --force", 1, "s_000001.bin: is read here ("},
+      {"--out x --force x_000007.bin", 1, "x_000007.bin: is read here ("},
+      {"--out nosuch/x a.txt", 1, "tokenize: nosuch/x_000000.bin: cannot write: No such file or directory\n"},
+      {train + "--out nosuch/x a.txt", 1, "nosuch/x_000000.bin: cannot write: No such file or directory\n"},
+      {"--train 300 --save nosuch/t a.txt", 1, "tokenize: nosuch/t: cannot write: No such file or directory\n"},
+      {"--train 300 --save . --force a.txt", 1, "tokenize: .: cannot write: Is a directory\n"},
+  });
+  test.equal("all files stay", folder.script("cat [!z]* | cksum").output, folder.read("z"));
+  test.check("nothing was learnt in vain", !folder.exists("few.json") && !folder.exists("r_000000.bin"));
+  folder.script("cp s_000000.bin s_000007.bin; echo no shard > s_20240101.bin");
+  folder.expect("--tokenizer t.json --out s --force b.txt", 0,
+                {"s_000001.bin: removed, of more", "s_000007.bin: removed, of more"});
+  test.equal("other files stay", folder.script("ls s_*").output, "s_000000.bin\ns_20240101.bin\n");
 }
 
 // The scripts of data/, with small files of the same form in place of the downloads.
 void scripts(Test& test) {
   const std::string data = (std::filesystem::current_path() / "data").string();
   if (!std::filesystem::exists(data + "/c4.sh")) return test.skip("data/c4.sh", "run this in the repository's root");
-  const Shell folder("");
-  const auto shell = [&](const std::string& commands) { return folder.script(commands); };
-  const auto expect = [&](const std::string& name, const std::string& commands, bool good, const std::string& words) {
-    const Outcome outcome = shell(commands);
-    test.check(name, (outcome.status == 0) == good && outcome.prints(words),
-               text("status %d, said: ", outcome.status) + outcome.output);
-  };
+  const Shell folder(test);
   const auto sum_of = [&](const std::string& file) {
-    return shell("(sha256sum " + file + " || shasum -a 256 " + file + ") 2> /dev/null").output.substr(0, 64);
+    return folder.script("(sha256sum " + file + " || shasum -a 256 " + file + ") 2> /dev/null").output.substr(0, 64);
   };
   const auto installed = [&](const std::string& program) {
-    const bool here = shell("command -v " + program).status == 0;
+    const bool here = folder.script("command -v " + program).status == 0;
     if (!here) test.skip("a script", program + " is not installed");
     return here;
   };
@@ -877,62 +813,58 @@ void scripts(Test& test) {
 
   folder.write("plays", "First Citizen:\nSpeak.\n");
   const std::string plays = "TINYSHAKESPEARE" + url + "plays\"" + script + "tinyshakespeare.sh' out";
-  expect("another checksum is refused", plays, false, "expected 86c4e6aa");
+  folder.expect_script(plays, 1, "expected 86c4e6aa");
   test.check("and leaves no text", std::filesystem::is_empty(folder.file("out")));
-  expect("tiny Shakespeare", "TINYSHAKESPEARE_SHA256=" + sum_of("plays") + " " + plays, true, "--data out/tinysh");
+  folder.expect_script("TINYSHAKESPEARE_SHA256=" + sum_of("plays") + " " + plays, 0, "--data out/tinysh");
   test.equal("its text", folder.read("out/tinyshakespeare.txt"), folder.read("plays"));
 
   // A server without parts of files, or a file that is complete already: curl ends with status 22 and reports 416, or
   // with status 33.
-  shell(
+  folder.script(
       "mkdir bin; printf '%s\\n' '#!/bin/sh' 'while [ $1 != --output ]; do shift; done' "
       "'[ -s $2 ] && { printf $CODE; exit $STATUS; }; cp plays $2' > bin/curl; chmod +x bin/curl");
-  const auto fetch = [&](const std::string& before, const std::string& sum) {
-    return "PATH=\"$PWD/bin:$PATH\"; export PATH; " + before + script + "fetch.sh' http://x got " + sum;
-  };
-  const std::string sum_of_plays = sum_of("plays");
-  expect("a whole download that was not moved", fetch("cp plays got.part; CODE=500 STATUS=22", sum_of_plays), true,
-         "got: SHA-256");
-  for (const char* answer : {"CODE=416 STATUS=22", "CODE=200 STATUS=33"})
-    expect("another file's beginning", fetch("rm -f got; echo x > got.part; " + std::string(answer), sum_of_plays),
-           true, "got: SHA-256 " + sum_of_plays);
-  expect("a server that is ill", fetch("rm -f got; echo x > got.part; CODE=503 STATUS=22", sum_of_plays), false,
-         "cannot be had");
+  const std::string sum = sum_of("plays"), here = "PATH=\"$PWD/bin:$PATH\"; export PATH; ",
+                    fetch = script + "fetch.sh' http://x got " + sum, begun = here + "rm -f got; echo x > got.part; ";
+  folder.expect_script({
+      {here + "cp plays got.part; CODE=500 STATUS=22" + fetch, 0, "got: SHA-256"},  // it was not moved
+      {begun + "CODE=416 STATUS=22" + fetch, 0, "got: SHA-256 " + sum},
+      {begun + "CODE=200 STATUS=33" + fetch, 0, "got: SHA-256 " + sum},
+      {begun + "CODE=503 STATUS=22" + fetch, 1, "cannot be had"},
+  });
   test.equal("what was begun stays", folder.read("got.part"), "x\n");
 
   if (installed("unzip") && installed("zip")) {
-    shell(
+    folder.script(
         "mkdir wikitext-2; for s in train valid test; do echo $s > wikitext-2/wiki.$s.tokens; done; zip -qr a.zip "
         "wiki*");
-    const std::string sum = "WIKITEXT2_SHA256=" + sum_of("a.zip") + " WIKITEXT2" + url + "a.zip\"" + script;
-    expect("WikiText-2", sum + "wikitext2.sh' out", true, "--val out/wikitext2_valid.txt");
+    const std::string wiki = "WIKITEXT2_SHA256=" + sum_of("a.zip") + " WIKITEXT2" + url + "a.zip\"" + script;
+    folder.expect_script(wiki + "wikitext2.sh' out", 0, "--val out/wikitext2_valid.txt");
     test.equal("its validation text", folder.read("out/wikitext2_valid.txt"), "valid\n");
-    expect("an archive without its members", sum + "wikitext2.sh' out raw", false,
-           "cannot unpack wikitext-2-raw/wiki.train.raw");
+    folder.expect_script(wiki + "wikitext2.sh' out raw", 1, "cannot unpack wikitext-2-raw/wiki.train.raw");
   }
   if (!installed("python3")) return;
-  const std::string documents = "{\"text\": \"One page.\"}\n\n{\"text\": \"Another\\nof two lines, caf\\u00e9.\\n\"}\n";
   const std::string expected = "One page.\n\nAnother\nof two lines, caf\u00E9.\n\n";
-  folder.write("documents", documents);
-  shell(
-      "for i in 0 1 2; do gzip -c documents > c4-train.0000$i-of-01024.json.gz; done; "
+  folder.write("documents", "{\"text\": \"One page.\"}\n\n{\"text\": \"Another\\nof two lines, caf\\u00e9.\\n\"}\n");
+  folder.script(
+      "for i in 0 1 2 8; do gzip -c documents > c4-train.0000$i-of-01024.json.gz; done; "
       "gzip -c plays > c4-train.00003-of-01024.json.gz; gzip -c documents | head -c 40 > "
       "c4-train.00004-of-01024.json.gz");
   const std::string c4 = "C4" + url + "\"" + script + "c4.sh' out ";
-  expect("C4", c4 + "0 2", true, "c4-train.00002-of-01024.json.gz: SHA-256 ");
+  folder.expect_script(c4 + "0 2", 0, "c4-train.00002-of-01024.json.gz: SHA-256 ");
   test.equal("its text", folder.read("out/c4_00002.txt"), expected);
-  shell("echo x >> out/c4-train.00002-of-01024.json.gz; echo x | gzip > c4-train.00002-of-01024.json.gz");
-  expect("the first checksum is demanded of the next", c4 + "2", false, "expected ");
-  shell("gzip -c documents > c4-train.00008-of-01024.json.gz");
-  expect("a number with zeros before it", c4 + "008", true, "c4-train.00008-of-01024.json.gz: SHA-256 ");
-  expect("no documents", c4 + "3", false, "document 1 is no JSON object");
-  expect("a truncated part", c4 + "4", false, "c4-train.00004-of-01024.json.gz: cannot be read");
+  folder.script("echo x >> out/c4-train.00002-of-01024.json.gz; echo x | gzip > c4-train.00002-of-01024.json.gz");
+  folder.expect_script({
+      {c4 + "2", 1, "expected "},  // the first checksum
+      {c4 + "008", 0, "c4-train.00008-of-01024.json.gz: SHA-256 "},
+      {c4 + "3", 1, "document 1 is no JSON object"},
+      {c4 + "4", 1, "c4-train.00004-of-01024.json.gz: cannot be read"},
+  });
   test.check("leaves no text", !folder.exists("out/c4_00004.txt.part") && !folder.exists("out/c4_00004.txt"));
   if (!installed("zstd")) return;
-  shell("zstd -q documents -o 1.jsonl.zst; cp 1.jsonl.zst 2.jsonl.zst; tar -cf a.tar 1.jsonl.zst 2.jsonl.zst");
-  expect("OpenWebText2",
-         "OPENWEBTEXT2_SHA256=" + sum_of("a.tar") + " OPENWEBTEXT2" + url + "a.tar\"" + script + "openwebtext2.sh' out",
-         true, "out/openwebtext2.txt");
+  folder.script("zstd -q documents -o 1.jsonl.zst; cp 1.jsonl.zst 2.jsonl.zst; tar -cf a.tar 1.jsonl.zst 2.jsonl.zst");
+  folder.expect_script(
+      "OPENWEBTEXT2_SHA256=" + sum_of("a.tar") + " OPENWEBTEXT2" + url + "a.tar\"" + script + "openwebtext2.sh' out", 0,
+      "out/openwebtext2.txt");
   test.equal("its text", folder.read("out/openwebtext2.txt"), expected + expected);
 }
 
@@ -949,7 +881,6 @@ int main(int argc, char** argv) {
   test.run("training", training);
   test.run("tokenizer files", tokenizer_files);
   test.run("GPT-2 files", gpt2_files);
-  test.run("GPT-2 itself", gpt2_itself);
   test.run("text corpora", text_corpora);
   test.run("shards", shards);
   test.run("wide tokens", wide_tokens);
