@@ -190,6 +190,12 @@ class Test {
     return check(name, false, "threw nothing, expected \"" + words + "\"");
   }
 
+  // The same; the words are the check's name.
+  template <class Function>
+  bool throws(const std::string& words, Function function) {
+    return throws(words, words, function);
+  }
+
   // Says what cannot be tested here and why; neither passed nor failed.
   void skip(const std::string& name, const std::string& why) {
     ++skipped_;

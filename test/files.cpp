@@ -60,41 +60,36 @@ struct GermanNumbers : std::numpunct<char> {
 };
 
 void text_forms(Test& test) {
-  test.equal("one line", in_one_line("a\nb\tü"), "a\\nb\\x09ü");
-  test.equal("no terminal's commands, no broken letters", in_one_line("\x1b[2J\xff\xc3\xbc\xc3"),
-             "\\x1B[2J\\xFFü\\xC3");
-  test.equal("control characters of 8 bits, turned text", in_one_line("\u009b1m \u202eü \u2066 \u200f"),
-             "\\u009B1m \\u202Eü \\u2066 \\u200F");
-  test.equal("formatted", text("%s %d", "step", 7), "step 7");
-  test.equal("formatted empty", text("%s", ""), "");
-  test.equal("in a page", markup_text("<a b=\"1\">&\n\tü\x1b"), "&lt;a b=&quot;1&quot;&gt;&amp;\n\tü\\x1B");
-  test.equal("in a page, broken letters", markup_text("\xff<"), "\\xFF&lt;");
-  test.equal("in a page, what no XML may have", markup_text("a\ufffe\uffff\u009b\u202eb"),
-             "a\\uFFFE\\uFFFF\\u009B\\u202Eb");
-  test.equal("commas", with_commas(1204224), "1,204,224");
-  test.equal("counted", counted(0, "token") + ", " + counted(1, "token") + ", " + counted(1204, "token"),
-             "0 tokens, 1 token, 1,204 tokens");
-  test.equal("commas, three digits", with_commas(999), "999");
-  test.equal("commas, negative", with_commas(-999999), "-999,999");
-  test.equal("commas, smallest", with_commas(INT64_MIN), "-9,223,372,036,854,775,808");
-  test.equal("seconds", duration_text(42.2), "0:42");
-  test.equal("minutes", duration_text(723), "12:03");
-  test.equal("rounded up", duration_text(59.7), "1:00");
-  test.equal("hours", duration_text(3909), "1:05:09");
-  test.equal("unknown duration", duration_text(NOT_A_NUMBER), "?");
-  test.equal("shape", shape_text({192, 64}), "192×64");
-  test.equal("shape of a scalar", shape_text({}), "scalar");
-  test.equal("nearest word", nearest_word("lenght", {"width", "length", "layers"}), "length");
-  test.equal("nearest word of a beginning", nearest_word("len", {"width", "length", "layers"}), "length");
-  test.equal("no near word", nearest_word("zebra", {"width", "length", "layers"}), "");
-  test.equal("trim", trim(" \ta b\r\n"), "a b");
-  test.equal("UTF-8", utf8_prefix("aä€😀"), size_t(10));
-  test.equal("overlong UTF-8", utf8_prefix("a\xC0\x80"), size_t(1));
-  test.equal("surrogate in UTF-8", utf8_prefix("a\xED\xA0\x80"), size_t(1));
-  test.equal("UTF-8 cut off", utf8_prefix("a\xE2\x82"), size_t(1));
-  test.equal("UTF-8 beyond U+10FFFF", utf8_prefix("\xF4\x90\x80\x80"), size_t(0));
-  test.throws("a file that is not there", "/nowhere/x: cannot read: No such file", [] { read_file("/nowhere/x"); });
-  test.throws("a folder", "expected a file, found something else", [] { read_file("/"); });
+  for (const auto& [found, expected] : std::vector<std::pair<std::string, std::string>>{
+           {in_one_line("a\nb\tü"), "a\\nb\\x09ü"},
+           // A terminal's commands, broken letters, control characters of 8 bits, turned text.
+           {in_one_line("\x1b[2J\xff\xc3\xbc\xc3"), "\\x1B[2J\\xFFü\\xC3"},
+           {in_one_line("\u009b1m \u202eü \u2066 \u200f"), "\\u009B1m \\u202Eü \\u2066 \\u200F"},
+           {text("%s %d", "step", 7), "step 7"},
+           {text("%s", ""), ""},
+           {markup_text("<a b=\"1\">&\n\tü\x1b\xff"), "&lt;a b=&quot;1&quot;&gt;&amp;\n\tü\\x1B\\xFF"},
+           {markup_text("a\ufffe\uffff\u009b\u202eb"), "a\\uFFFE\\uFFFF\\u009B\\u202Eb"},
+           {with_commas(1204224), "1,204,224"},
+           {with_commas(-999), "-999"},
+           {with_commas(INT64_MIN), "-9,223,372,036,854,775,808"},
+           {counted(0, "token") + ", " + counted(1, "token"), "0 tokens, 1 token"},
+           {duration_text(42.2) + " " + duration_text(59.7) + " " + duration_text(3909), "0:42 1:00 1:05:09"},
+           {duration_text(NOT_A_NUMBER), "?"},
+           {shape_text({192, 64}) + " " + shape_text({}), "192×64 scalar"},
+           {nearest_word("lenght", {"width", "length", "layers"}), "length"},
+           {nearest_word("len", {"width", "length", "layers"}), "length"},
+           {nearest_word("zebra", {"width", "length", "layers"}), ""},
+           {std::string(trim(" \ta b\r\n")), "a b"}})
+    test.equal(expected, found, expected);
+  // The longest beginning that is UTF-8: not with an overlong form, a surrogate, a cut character, one beyond U+10FFFF.
+  for (const auto& [bytes, length] : {std::pair("aä€😀", size_t(10)),
+                                      {"a\xC0\x80", 1},
+                                      {"a\xED\xA0\x80", 1},
+                                      {"a\xE2\x82", 1},
+                                      {"\xF4\x90\x80\x80", 0}})
+    test.equal(std::string("UTF-8: ") + bytes, utf8_prefix(bytes), length);
+  test.throws("/nowhere/x: cannot read: No such file", [] { read_file("/nowhere/x"); });
+  test.throws("expected a file, found something else", [] { read_file("/"); });
 }
 
 void numbers(Test& test) {
@@ -199,15 +194,10 @@ void json_errors(Test& test) {
   refuses("{\n\"a\": 1,\n}", "3: expected a key in double quotes, found '}'");
   refuses("{\"a\" 1}", "1: expected ':' after a key, found '1'");
   refuses("{\"a\":1 \"b\":2}", "1: expected ',' or '}', found '\"'");
-  refuses("{\"a\":1,\n\"a\":2}", "2: expected each key once, found \"a\" again");
-  refuses("{\"a\":1,\"\\u0061\":2}", "1: expected each key once, found \"a\" again");
+  refuses("{\"a\":1,\n\"\\u0061\":2}", "2: expected each key once, found \"a\" again");
   refuses("[1,]", "1: expected a value, found ']'");
-  refuses("[1 2]", "1: expected ',' or ']', found '2'");
   refuses("[1\n", "2: expected ',' or ']', found the end");
   refuses("1 2", "1: expected the end, found '2'");
-  refuses("+1", "1: expected a value, found '+'");
-  refuses("-", "1: expected a number that fits a double, found -");
-  refuses("1e", "1: expected a number that fits a double, found 1e");
   refuses("1-2", "1: expected a number that fits a double, found 1-2");
   refuses("1e999", "1: expected a number that fits a double, found 1e999");
   refuses("NaN", "1: expected a value, found 'N'");
@@ -220,7 +210,6 @@ void json_errors(Test& test) {
   refuses("\"\\udc00\"", "1: expected the first half of a surrogate pair before its second, found '\"'");
   refuses("\n\"\xFF\"", "2: expected UTF-8, found '\\xFF'");
   refuses(std::string("\0", 1), "1: expected a value, found '\\x00'");
-  refuses("// no", "1: expected a value, found '/'");
   const std::string deep = std::string(64, '[') + std::string(64, ']');
   test.check("64 levels are read", Json::parse(deep, "file").is(Json::Kind::Array));
   refuses("[" + deep + "]", "1: expected at most 64 levels, found one more");
@@ -229,31 +218,6 @@ void json_errors(Test& test) {
   for (int i = 0; i < Json::MAX_VALUES; ++i) many += ",0";
   refuses(many, "1: expected at most 4,000,000 values, found one more");
   test.check("a value is small", sizeof(Json) <= 48, std::to_string(sizeof(Json)) + " bytes");
-
-  // Broken at random, a text is parsed or refused, and what is parsed comes back.
-  const std::string good = R"({"a":[1,-2.5e3,true,null,"x\u00e9\ud83d\ude00"],"b":{"c":[[],{}]}, "d":"\\\""})";
-  const std::string spare = "{}[]\",:\\u0129eE+-.tfn \x01\xFF";
-  Dice dice(1);
-  int parsed = 0;
-  bool stable = true;
-  for (int i = 0; i < 20000; ++i) {
-    std::string text = good;
-    for (size_t changes = 1 + dice.below(3); changes > 0; --changes) {
-      const size_t at = dice.below(text.size());
-      switch (dice.below(3)) {
-        case 0: text[at] = spare[dice.below(spare.size())]; break;
-        case 1: text.erase(at, 1 + dice.below(4)); break;
-        default: text.insert(at, 1, spare[dice.below(spare.size())]);
-      }
-    }
-    try {
-      const Json json = Json::parse(text, "file");
-      ++parsed;
-      stable = stable && Json::parse(json.text(), "again") == json;
-    } catch (const Error&) {
-    }
-  }
-  test.check("20,000 broken texts", stable && parsed > 100 && parsed < 15000, std::to_string(parsed) + " parsed");
 }
 
 void config(Test& test) {
@@ -270,35 +234,33 @@ void config(Test& test) {
   test.equal("absent choice", good.choice("norm", {"pre", "post"}, "post"), "post");
   good.finish();
 
-  const auto fails_with = [&](const std::string& message, const char* text, auto ask) {
-    ConfigReader bad = reader(text);
-    test.equal(message, message_of([&] { ask(bad); }), message);
+  const auto heads = [](ConfigReader& c) { c.integer("heads", 1, 4); };
+  struct Row {
+    const char *message, *config;
+    std::function<void(ConfigReader&)> ask;
   };
-  fails_with("causal_rn: config lacks \"hidden\"", "{}", [](ConfigReader& c) { c.integer("hidden", 1, 8); });
-  fails_with("causal_rn: heads 5 out of range 1 to 4", R"({"heads":5})",
-             [](ConfigReader& c) { c.integer("heads", 1, 4); });
-  fails_with("causal_rn: heads 1e+300 out of range 1 to 4", R"({"heads":1e300})",
-             [](ConfigReader& c) { c.integer("heads", 1, 4); });
-  fails_with("causal_rn: heads 2.5 is not a whole number", R"({"heads":2.5})",
-             [](ConfigReader& c) { c.integer("heads", 1, 4); });
-  fails_with("causal_rn: heads: expected a number, found a string", R"({"heads":"2"})",
-             [](ConfigReader& c) { c.integer("heads", 1, 4); });
-  fails_with("causal_rn: dropout 1.5 out of range 0 to 1", R"({"dropout":1.5})",
-             [](ConfigReader& c) { c.number("dropout", 0, 1); });
-  fails_with("causal_rn: activation \"gulu\" is not one of exp, relu, elu, gelu", R"({"activation":"gulu"})",
-             [](ConfigReader& c) {
-               c.choice("activation", {"exp", "relu", "elu", "gelu"});
-             });
-  fails_with("causal_rn: bias: expected true or false, found a number", R"({"bias":0})",
-             [](ConfigReader& c) { c.boolean("bias"); });
-  fails_with("causal_rn: kernels[1] 0 out of range 1 to 9", R"({"kernels":[3,0]})",
-             [](ConfigReader& c) { c.integers("kernels", 1, 9); });
-  fails_with("causal_rn: unknown key \"hiden\" in the config", R"({"hiden":3})",
-             [](ConfigReader& c) { c.integer("hidden", 1, 9, 1), c.finish(); });
-  fails_with("causal_rn: unknown key \"x\" in the config", R"({"x":3})", [](ConfigReader& c) { c.finish(); });
-  fails_with("causal_rn: heads 5 does not divide hidden 192", "{}",
-             [](ConfigReader& c) { c.fail("heads 5 does not divide hidden 192"); });
-  test.throws("not an object", "causal_rn: expected an object as config, found a list", [&] { reader("[]"); });
+  for (const Row& row :
+       std::initializer_list<Row>{{"config lacks \"heads\"", "{}", heads},
+                                  {"heads 5 out of range 1 to 4", R"({"heads":5})", heads},
+                                  {"heads 1e+300 out of range 1 to 4", R"({"heads":1e300})", heads},
+                                  {"heads 2.5 is not a whole number", R"({"heads":2.5})", heads},
+                                  {"heads: expected a number, found a string", R"({"heads":"2"})", heads},
+                                  {"dropout 1.5 out of range 0 to 1", R"({"dropout":1.5})",
+                                   [](ConfigReader& c) { c.number("dropout", 0, 1); }},
+                                  {"activation \"gulu\" is not one of exp, relu", R"({"activation":"gulu"})",
+                                   [](ConfigReader& c) {
+                                     c.choice("activation", {"exp", "relu"});
+                                   }},
+                                  {"bias: expected true or false, found a number", R"({"bias":0})",
+                                   [](ConfigReader& c) { c.boolean("bias"); }},
+                                  {"kernels[1] 0 out of range 1 to 9", R"({"kernels":[3,0]})",
+                                   [](ConfigReader& c) { c.integers("kernels", 1, 9); }},
+                                  {"unknown key \"hiden\" in the config", R"({"hiden":3})",
+                                   [](ConfigReader& c) { c.integer("hidden", 1, 9, 1), c.finish(); }}}) {
+    ConfigReader bad = reader(row.config);
+    test.equal(row.message, message_of([&] { row.ask(bad); }), std::string("causal_rn: ") + row.message);
+  }
+  test.throws("causal_rn: expected an object as config, found a list", [&] { reader("[]"); });
 }
 
 // A checkpoint with every type, an empty tensor, a scalar and names that JSON must escape.
@@ -356,92 +318,72 @@ void safetensors(Test& test) {
   float two[2];
   file.read_as_float("moment \"é\"", 0, 1, two);
   test.equal("as float from double", two[0], 0.1f);
-  const std::string prefix = path + ": ";
   const auto fails_with = [&](const std::string& message, auto ask) {
-    test.equal(message, message_of(ask), prefix + message);
+    test.equal(message, message_of(ask), path + ": " + message);
   };
   fails_with("it has no tensor head", [&] { file.entry("head"); });
   fails_with("its metadata lacks \"task\"", [&] { file.metadata("task"); });
   fails_with("tensor step is of type I64, expected F32", [&] { file.read<float>("step"); });
   fails_with("tensor moment \"é\" has 1e+300, too large for 32 bits", [&] { file.read_as_float("moment \"é\""); });
   fails_with("tensor counts is of type I32, expected F32, F64, F16 or BF16", [&] { file.read_as_float("counts"); });
-  fails_with("tensor blocks.0.weight has shape 2×3, expected 3×2", [&] {
-    file.expect_shape("blocks.0.weight", {3, 2});
-  });
   fails_with("tensor step has shape scalar, expected 1", [&] { file.expect_shape("step", {1}); });
   file.expect_shape("blocks.0.weight", {2, 3});
 
-  SafetensorsWriter empty;
-  empty.save(path);
+  SafetensorsWriter().save(path);
   test.equal("a file without tensors", SafetensorsFile(path).names().size(), size_t(0));
   SafetensorsWriter writer;
   writer.add("a", {1}, two);
-  test.throws("a name twice", "tensor a: this name was used before", [&] { writer.add("a", {1}, two); });
-  test.throws("the metadata's name", "this name was used before", [&] { writer.add("__metadata__", {1}, two); });
-  test.throws("a negative shape", "tensor b: impossible shape -1×2", [&] { writer.add("b", {-1, 2}, two); });
-  test.throws("a huge shape", "impossible shape", [&] { writer.add("b", {INT64_MAX, INT64_MAX}, two); });
-  test.throws("an unknown type", "tensor b: impossible shape 1 of type F31", [&] { writer.add("b", "F31", {1}, two); });
-  test.throws("the checksum's key", "is reserved for the checksums", [&] { writer.metadata("checksum_of_data", "x"); });
+  test.throws("tensor a: this name was used before", [&] { writer.add("a", {1}, two); });
+  test.throws("__metadata__: this name was used before", [&] { writer.add("__metadata__", {1}, two); });
+  test.throws("tensor b: impossible shape -1×2", [&] { writer.add("b", {-1, 2}, two); });
+  test.throws("tensor b: impossible shape", [&] { writer.add("b", {INT64_MAX, INT64_MAX}, two); });
+  test.throws("tensor b: impossible shape 1 of type F31", [&] { writer.add("b", "F31", {1}, two); });
+  test.throws("is reserved for the checksums", [&] { writer.metadata("checksum_of_data", "x"); });
 }
 
-void safetensors_truncated(Test& test) {
+// Every length that is cut off and every bit that is flipped is noticed, in one line that names the file.
+void safetensors_damaged(Test& test) {
   const TemporaryFolder folder;
-  const std::string path = folder.file("model.safetensors"), cut = folder.file("cut.safetensors");
+  const std::string path = folder.file("damaged.safetensors");
   SmallCheckpoint().save(path);
-  const std::string bytes = read_bytes(path);
-  int refused = 0;
-  write_bytes(cut, bytes);
+  const std::string bytes = read_bytes(path), length = with_commas(int64_t(bytes.size()));
+  const auto refused = [&](const std::string& name, const std::string& words) {
+    const std::string message = message_of([&] { SafetensorsFile file(path); });
+    const bool clear = message.compare(0, path.size() + 2, path + ": ") == 0 &&
+                       message.find(words) != std::string::npos && message.find('\n') == std::string::npos;
+    if (!clear) test.check(name, false, message.empty() ? "not noticed" : message);
+    return clear;
+  };
+  size_t cut = 0, flipped = 0;
   for (size_t size = bytes.size(); size-- > 0;) {
-    std::filesystem::resize_file(cut, size);
-    const std::string message = message_of([&] { SafetensorsFile file(cut); });
-    const bool clear = message.compare(0, cut.size() + 2, cut + ": ") == 0 &&
-                       message.find(size == 1 ? " byte long" : " bytes long") != std::string::npos;
-    if (!clear) test.check("cut to " + std::to_string(size) + " bytes", false, message);
-    refused += clear;
+    std::filesystem::resize_file(path, size);
+    cut += refused(text("cut to %zu bytes", size), size == 1 ? " byte long" : " bytes long");
   }
-  test.equal("every length is refused", refused, bytes.size());
-  write_bytes(cut, bytes + "x");
-  const std::string whole = with_commas(int64_t(bytes.size()));
-  test.throws("one byte more", "bytes long, expected " + whole + ": truncated or damaged",
-              [&] { SafetensorsFile file(cut); });
-  write_bytes(cut, bytes.substr(0, bytes.size() - 1));
-  test.throws("one byte less", "bytes long, expected " + whole + ": truncated or damaged",
-              [&] { SafetensorsFile file(cut); });
-}
-
-void safetensors_bits(Test& test) {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("model.safetensors"), flipped = folder.file("flipped.safetensors");
-  SmallCheckpoint().save(path);
-  const std::string bytes = read_bytes(path);
-  write_bytes(flipped, bytes);
-  std::fstream stream(flipped, std::ios::in | std::ios::out | std::ios::binary);
-  const auto put = [&](size_t at, char byte) { stream.seekp(std::streamoff(at)).put(byte).flush(); };
-  size_t refused = 0;
-  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    put(bit / 8, static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8));
-    const std::string message = message_of([&] { SafetensorsFile file(flipped); });
-    const bool clear =
-        message.compare(0, flipped.size() + 2, flipped + ": ") == 0 && message.find('\n') == std::string::npos;
-    if (!clear) test.check("bit " + std::to_string(bit), false, message.empty() ? "not noticed" : message);
-    refused += clear;
-    put(bit / 8, bytes[bit / 8]);
+  test.equal("every length is refused", cut, bytes.size());
+  for (const std::string& other : {bytes + "x", bytes.substr(0, bytes.size() - 1)}) {
+    write_bytes(path, other);
+    test.throws("bytes long, expected " + length + ": truncated or damaged", [&] { SafetensorsFile file(path); });
   }
-  SafetensorsFile restored(flipped);  // or the loop above has tested something else
-  test.equal("every flipped bit is noticed", refused, bytes.size() * 8);
-
-  std::string changed = bytes;
-  changed.back() ^= 1;
-  write_bytes(flipped, changed);
-  test.throws("in the data", flipped + ": checksum of the data is ", [&] { SafetensorsFile file(flipped); });
-  changed = bytes;
-  changed[changed.find("width")] = 'W';
-  write_bytes(flipped, changed);
-  test.throws("in the metadata", flipped + ": checksum of the header is ", [&] { SafetensorsFile file(flipped); });
-  changed = bytes;
-  std::swap(changed[changed.size() - 40], changed[changed.size() - 12]);
-  write_bytes(flipped, changed);
-  test.throws("two bytes swapped", ": damaged", [&] { SafetensorsFile file(flipped); });
+  write_bytes(path, bytes);
+  {
+    std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+    const auto put = [&](size_t at, char byte) { stream.seekp(std::streamoff(at)).put(byte).flush(); };
+    for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+      put(bit / 8, static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8));
+      flipped += refused(text("bit %zu", bit), "");
+      put(bit / 8, bytes[bit / 8]);
+    }
+  }
+  SafetensorsFile restored(path);  // or the loop above has tested something else
+  test.equal("every flipped bit is noticed", flipped, bytes.size() * 8);
+  std::string data = bytes, metadata = bytes;
+  std::swap(data[data.size() - 40], data[data.size() - 12]);
+  metadata[metadata.find("width")] = 'W';
+  for (const auto& [changed, words] :
+       {std::pair(data, "checksum of the data is "), {metadata, "checksum of the header is "}}) {
+    write_bytes(path, changed);
+    test.throws(path + ": " + words, [&] { SafetensorsFile file(path); });
+  }
 }
 
 std::string with_header(const std::string& header, const std::string& data = "") {
@@ -472,10 +414,7 @@ void safetensors_foreign(Test& test) {
     return tensor(text(R"({"dtype":"%s","shape":%s,"data_offsets":%s})", dtype, shape, offsets));
   };
   refuses("", "0 bytes long: truncated, or not a safetensors file");
-  refuses("1234567", "7 bytes long: truncated, or not a safetensors file");
   refuses("This is a text, not a checkpoint.\n", "34 bytes long: truncated, or not a safetensors file");
-  refuses(with_header("{}").substr(0, 8) + "{", "9 bytes long: truncated, or not a safetensors file");
-  refuses(with_header(""), "8 bytes long: truncated, or not a safetensors file");
   refuses(with_header("[]"), "10 bytes long: truncated, or not a safetensors file");
   refuses(with_header("{a}"), "header: line 1: expected a key in double quotes, found 'a'");
   refuses(with_header("{}", "x"), "11 bytes long, expected 10: truncated or damaged");
@@ -483,33 +422,31 @@ void safetensors_foreign(Test& test) {
   refuses(tensor("{}"), "a: expected a key \"dtype\"");
   refuses(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1})"),
           "a: expected dtype, shape and two data_offsets");
-  refuses(fields("F31", "[2]", "[0,8]"), "a: the shape 2 of type F31 does not take the bytes 0 to 8");
+  refuses(fields("F32", "[2]", "[0]"), "a: expected dtype, shape and two data_offsets");
   refuses(fields("F32", "2", "[0,8]"), "a: expected a list, found a number");
   refuses(fields("F32", "[2.5]", "[0,8]"), "a: expected a whole number, found 2.5");
-  refuses(fields("F32", "[-2,-1]", "[0,8]"), "a: the shape -2×-1 of type F32 does not take the bytes 0 to 8");
-  refuses(fields("F32", "[4294967296,4294967296]", "[0,8]"),
-          "a: the shape 4294967296×4294967296 of type F32 does not take the bytes 0 to 8");
-  refuses(fields("F32", "[3]", "[0,8]"), "a: the shape 3 of type F32 does not take the bytes 0 to 8");
-  refuses(fields("F32", "[2]", "[0]"), "a: expected dtype, shape and two data_offsets");
-  refuses(fields("F32", "[2]", "[8,0]"), "a: the shape 2 of type F32 does not take the bytes 8 to 0");
-  refuses(fields("F32", "[2]", "[-8,0]"), "a: the shape 2 of type F32 does not take the bytes -8 to 0");
+  for (const auto& [dtype, shape, from, to] : {std::tuple("F31", "2", "0", "8"),
+                                               {"F32", "-2,-1", "0", "8"},
+                                               {"F32", "4294967296,4294967296", "0", "8"},
+                                               {"F32", "3", "0", "8"},
+                                               {"F32", "2", "8", "0"},
+                                               {"F32", "2", "-8", "0"}})
+    refuses(fields(dtype, text("[%s]", shape).c_str(), text("[%s,%s]", from, to).c_str()),
+            text("a: the shape %s of type %s does not take the bytes %s to %s", join(split(shape, ','), "×").c_str(),
+                 dtype, from, to));
   refuses(fields("F32", "[1]", "[4,8]"), "tensor a begins at byte 4 of the data, expected 0");
   refuses(fields("F64", "[1000]", "[0,8000]"), "76 bytes long, expected 8,068: truncated or damaged");
   refuses(with_header(R"({"a":{"dtype":"U8","shape":[5],"data_offsets":[0,5]},)"
                       R"("b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
                       eight),
           "tensor b begins at byte 4 of the data, expected 5");
-  refuses(with_header(R"({"__metadata__":3})"), "__metadata__: expected an object, found a number");
   refuses(with_header(R"({"__metadata__":{"a":3}})"), "__metadata__: expected a string, found a number");
   refuses(with_header(R"({"__metadata__":{"checksum_of_data":"0"}})"), "it has one checksum of two: damaged");
-  test.throws("no file", "/nowhere/m: cannot read: No such file", [] { SafetensorsFile file("/nowhere/m"); });
-  test.throws("a folder", "expected a file, found something else", [&] { SafetensorsFile file(folder.path()); });
 }
 
 // Also a link that leads nowhere.
 bool exists(const std::string& name) { return std::filesystem::exists(std::filesystem::symlink_status(name)); }
 
-// Writes that fail because the disk is full: the previous file stays.
 // Temporary files in the folder.
 int leftovers(const TemporaryFolder& folder) {
   int count = 0;
@@ -518,46 +455,16 @@ int leftovers(const TemporaryFolder& folder) {
   return count;
 }
 
-void no_room(Test& test, const TemporaryFolder& folder, const std::string& path) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before;
-  getrlimit(RLIMIT_FSIZE, &before);
-  rlimit tiny = before;
-  tiny.rlim_cur = 1000;
-  setrlimit(RLIMIT_FSIZE, &tiny);
-  const std::string refused = message_of([&] { write_file_atomically(path, std::string(5000, 'x')); });
-  const std::vector<double> large(1000);
-  SafetensorsWriter writer;
-  writer.add("large", {1000}, large.data());
-  const std::string fresh = message_of([&] { writer.save(folder.file("new")); });
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, SIG_DFL);
-  test.equal("a write that fails", refused, path + ": cannot write: File too large");
-  test.equal("keeps the previous file", read_bytes(path), "two");
-  test.equal("and removes the temporary one", leftovers(folder), 0);
-  test.equal("a new file that fails", fresh, folder.file("new") + ": cannot write: File too large");
-  test.check("is not there", !exists(folder.file("new")) && leftovers(folder) == 0);
-
-  if (std::filesystem::exists("/dev/full")) {
-    const auto onto_full_disk = [](OutputFile&) { OutputFile("/dev/full", OutputFile::Mode::Append).write("three"); };
-    test.equal("a full disk", message_of([&] { write_file_atomically(path, onto_full_disk); }),
-               "/dev/full: cannot write: No space left on device");
-    test.check("a full disk leaves nothing behind", leftovers(folder) == 0 && read_bytes(path) == "two");
-  } else {
-    test.skip("a full disk", "there is no /dev/full");
-  }
-}
-
-// Places where no file can be written.
+// Places where no file can be written. Disks that are full: test/programs.cpp.
 void no_place(Test& test, const TemporaryFolder& folder, const std::string& path) {
-  const std::string nowhere = folder.file("no/such/a");
-  test.equal("no such folder", message_of([&] { write_file_atomically(nowhere, "x"); }),
-             nowhere + ": cannot write: No such file or directory");
-  test.throws("a file in place of a folder", "cannot write: Not a directory",
-              [&] { write_file_atomically(path + "/b", "x"); });
   std::filesystem::create_directory(folder.file("d"));
-  test.throws("a folder in place of the file", "cannot write: Is a directory",
-              [&] { write_file_atomically(folder.file("d"), "x"); });
+  for (const auto& [place, words] : {std::pair(folder.file("no/such/a"), "No such file or directory"),
+                                     {path + "/b", "Not a directory"},
+                                     {folder.file("d"), "Is a directory"}}) {
+    const std::string refused = place + ": cannot write: " + words;
+    test.throws(refused, [&, place = place] { write_file_atomically(place, "x"); });
+    test.throws(refused, [place = place] { check_writable(place); });
+  }
   // Root may write everywhere, so that a child process without its rights has to try.
   chmod(folder.path().c_str(), 0755);
   chmod(folder.file("d").c_str(), 0555);
@@ -602,90 +509,32 @@ void two_writers(Test& test, const TemporaryFolder& folder) {
 
 void kept_files(Test& test, const TemporaryFolder& folder) {
   const std::string path = folder.file("kept"), other = folder.file("kept-before"), aside = path + ".before";
-  const auto write = [&](const char* words) {
+  const auto write = [&](const char* words, const std::string& kept) {
     write_file_atomically(
-        path, [&](OutputFile& file) { file.write(words); }, other);
+        path, [&](OutputFile& file) { file.write(words); }, kept);
   };
-  write("1");
+  write("1", other);
   test.check("nothing is kept of nothing", !exists(other));
-  for (const char* words : {"2", "3"}) write(words);
+  for (const char* words : {"2", "3"}) write(words, other);
   test.equal("the file before", read_bytes(other) + read_bytes(path), "23");
-  test.throws("a write that fails", "full", [&] {
-    write_file_atomically(
-        path, [](OutputFile&) { throw Error("full"); }, other);
-  });
-  test.equal("leaves both", read_bytes(other) + read_bytes(path), "23");
   std::filesystem::remove(other);
   std::filesystem::create_hard_link(path, other);
-  write("4");
+  write("4", other);
   test.equal("two names of one file", read_bytes(other) + read_bytes(path), "34");
-  test.throws("a name that is taken", folder.path(), [&] {
-    write_file_atomically(
-        path, [](OutputFile& file) { file.write("5"); }, folder.path());
-  });
-  test.equal("changes nothing", read_bytes(other) + read_bytes(path), "34");
+  test.throws(folder.path(), [&] { write("5", folder.path()); });
+  test.equal("a name that is taken: nothing changes", read_bytes(other) + read_bytes(path), "34");
   test.check("nothing else is left", leftovers(folder) == 0);
-  write_file_atomically(path, "3");
-  write_file_atomically(other, "2");
   test.equal("put aside", put_aside(path), aside);
-  write_file_atomically(path, "4");
-  test.equal("put aside again", put_aside(path) + read_bytes(aside), aside + "-23");
-  test.throws("not replaced", aside + ": exists already", [&] { check_replaced(aside, false); });
+  write_file_atomically(path, "5");
+  test.equal("put aside again", put_aside(path) + read_bytes(aside), aside + "-24");
+  test.throws(aside + ": exists already", [&] { check_replaced(aside, false); });
   check_replaced(aside, true);
   check_replaced(path, false);
-  for (const char* device : {"/dev/null", "/dev/stdout"})
-    for (const bool force : {false, true})
-      test.throws(device, "expected a file or a folder; a link, a pipe or a device is never replaced",
-                  [&] { check_replaced(device, force); });
-  std::filesystem::create_symlink(aside, folder.file("name"));
-  test.throws("a link", "name: expected a file or a folder; a link",
-              [&] { check_replaced(folder.file("name"), true); });
-  std::filesystem::create_directory_symlink(folder.path(), folder.file("here"));
-  check_replaced(folder.file("here"), true);
-  std::filesystem::remove(folder.file("here"));
+  test.throws("expected a file or a folder; a link, a pipe or a device is never replaced",
+              [] { check_replaced("/dev/null", true); });
   test.check("claims a folder once", make_folder(folder.file("p/q")) && !make_folder(folder.file("p/q")));
   std::filesystem::create_symlink("nowhere", folder.file("link"));
-  test.throws("a link to nowhere", "link/x: cannot make the folder: ", [&] { make_folder(folder.file("link/x")); });
-}
-
-// What a program is about to write: never what it reads, and only where it can.
-void outputs(Test& test) {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("a"), hard = folder.file("hard"), link = folder.file("link"),
-                    nothing = folder.file("nothing");
-  write_bytes(path, "1");
-  std::filesystem::create_hard_link(path, hard);
-  std::filesystem::create_symlink(path, link);
-  std::filesystem::create_directory_symlink(folder.path(), folder.file("here"));
-  const auto refused = [&](const std::string& output) {
-    return message_of([&] { check_output(output, true, {nothing, path}); });
-  };
-  for (const std::string& same : {path, folder.path() + "/./a", hard, link, folder.file("here") + "/a"})
-    test.equal("under any name", refused(same),
-               same + ": is read here (" + path + ") and never replaced; choose another name");
-  folder.write("b", "1");
-  check_output(folder.file("b"), true, {nothing, path});
-  check_output(nothing, false, {nothing, path});
-  test.throws("not forced", "b: exists already", [&] { check_output(folder.file("b"), false, {path}); });
-  const auto cannot = [&](const std::string& name, const std::string& output, const std::string& words) {
-    test.equal(name, message_of([&] { check_writable(output); }), output + ": cannot write: " + words);
-  };
-  cannot("a folder", folder.path(), "Is a directory");
-  cannot("no folder", nothing + "/x", "No such file or directory");
-  cannot("a file for a folder", path + "/x", "Not a directory");
-  if (std::filesystem::exists("/proc/self"))
-    test.throws("where nothing can be made", "/proc/x: cannot write: ", [] { check_writable("/proc/x"); });
-  check_writable(path);
-  check_writable("relative");
-  const auto no_folder = [&](const std::string& name, const std::string& output, int problem) {
-    const std::string words = output + ": cannot make the folder: " + std::strerror(problem);
-    test.equal("a folder: " + name, message_of([&] { make_folder(output); }), words);
-  };
-  no_folder("below a file", path + "/x/y", ENOTDIR);
-  if (std::filesystem::exists("/proc/self")) no_folder("where nothing can be made", "/proc/x/y", ENOENT);
-  no_folder("a long name", folder.file(std::string(300, 'n')) + "/x", ENAMETOOLONG);
-  test.check("nothing is made", !exists(nothing) && read_bytes(path) == "1");
-  test.equal("or left", leftovers(folder), 0);
+  test.throws("link/x: cannot make the folder: ", [&] { make_folder(folder.file("link/x")); });
 }
 
 void folder_locks(Test& test) {
@@ -693,22 +542,14 @@ void folder_locks(Test& test) {
   const std::string held = folder.path() + ": another process is at work in this folder";
   {
     const FolderLock lock(folder.path());
-    int status = status_of_child([&] {
-      try {
-        const FolderLock second(folder.path());
-      } catch (const Error& error) {
-        _exit(std::string(error.what()).rfind(held, 0) == 0 ? 7 : 8);
-      }
-    });
-    test.check("a second process is refused", WIFEXITED(status) && WEXITSTATUS(status) == 7);
-    test.throws("and to ourselves", held, [&] { FolderLock second(folder.path()); });
+    test.throws(held, [&] { FolderLock second(folder.path()); });
   }
   status_of_child([&] {
     const FolderLock lock(folder.path());
     std::raise(SIGKILL);
   });
   test.equal("a dead process's lock is none", message_of([&] { FolderLock{folder.path()}; }), "");
-  test.throws("a folder that is not there", "No such file or directory", [&] { FolderLock(folder.file("none")); });
+  test.throws("No such file or directory", [&] { FolderLock(folder.file("none")); });
   // A process that dies while its child still runs.
   make_folder(folder.file("family"));
   int ends[2];
@@ -722,33 +563,27 @@ void folder_locks(Test& test) {
     }
     std::raise(SIGKILL);
   });
-  test.throws("a dead process's child holds it", "or a child of one", [&] { FolderLock{folder.file("family")}; });
+  test.throws("or a child of one", [&] { FolderLock{folder.file("family")}; });
   close(ends[1]);
   for (int i = 0; i < 1000 && !message_of([&] { FolderLock{folder.file("family")}; }).empty(); ++i) usleep(10000);
   const FolderLock after(folder.file("family"));
   test.equal("a folder that is still there", message_of([&] { after.check(); }), "");
   std::filesystem::rename(folder.file("family"), folder.file("moved"));
   const std::string other = folder.file("family") + ": was moved, removed or replaced while this process was at work";
-  test.throws("that was moved", other, [&] { after.check(); });
+  test.throws(other, [&] { after.check(); });
   make_folder(folder.file("family"));
   const FolderLock next(folder.file("family"));
-  test.throws("whose name is another's now", other, [&] { after.check(); });
+  test.throws(other, [&] { after.check(); });
   test.equal("who holds it", message_of([&] { next.check(); }), "");
   std::filesystem::remove_all(folder.file("family"));
-  test.throws("that was removed", other, [&] { next.check(); });
+  test.throws(other, [&] { next.check(); });
 }
 
-// A .lock that came with a folder from somebody else: it is never written to, whatever it is.
+// A .lock that came with a folder from somebody else is never written to. One that is a link: test/runs.cpp.
 void foreign_locks(Test& test) {
   const TemporaryFolder folder;
   const std::string lock = folder.file(".lock"), victim = folder.file("victim");
   write_bytes(victim, "precious");
-  for (const char* target : {"victim", "nowhere"}) {
-    std::filesystem::create_symlink(target, lock);
-    test.throws("a link", lock + ": cannot be opened: ", [&] { FolderLock{folder.path()}; });
-    std::filesystem::remove(lock);
-  }
-  test.check("makes nothing there", !exists(folder.file("nowhere")));
   std::filesystem::create_hard_link(victim, lock);
   FolderLock{folder.path()};
   test.equal("a second name is not written through", read_bytes(victim), "precious");
@@ -764,14 +599,12 @@ void atomic_file(Test& test) {
   write_file_atomically(path, "two");
   test.equal("replaces", read_bytes(path), "two");
   test.equal("leaves no temporary file", leftovers(folder), 0);
-  no_room(test, folder, path);
   no_place(test, folder, path);
-  test.throws("a writer that throws", "no more", [&] {
-    write_file_atomically(path, [](OutputFile& file) {
-      file.write("half");
-      throw std::runtime_error("no more");
-    });
-  });
+  const auto failing = [](OutputFile& file) {
+    file.write("half");
+    throw std::runtime_error("no more");
+  };
+  test.throws("no more", [&] { write_file_atomically(path, failing); });
   test.check("a writer that throws changes nothing", read_bytes(path) == "two" && leftovers(folder) == 0);
 
   const int status = status_of_child([&] {
@@ -815,12 +648,6 @@ void atomic_file(Test& test) {
   std::filesystem::remove(folder.file("mine.tmp"));
   two_writers(test, folder);
   kept_files(test, folder);
-
-  make_folder(folder.file("x/y/z"));
-  make_folder(folder.file("x/y/z"));
-  test.check("makes folders", std::filesystem::is_directory(folder.file("x/y/z")));
-  test.throws("a file in the way", path + "/b: cannot make the folder: Not a directory",
-              [&] { make_folder(path + "/b"); });
 }
 
 // A program's options with their variables, as a program would declare them.
@@ -916,57 +743,17 @@ void options_without_names(Test& test) {
 }
 
 void options_help(Test& test) {
-  test.equal("help", Program().options.help(), R"(Usage: train_copy [options]
-Trains a sequence model on the copying task.
-
-Task
-  --length N         letters in a string [64]
-
-Model
-  --heads N          heads of the relation [4]
-  --activation WORD  what weighs a pair: exp, relu [exp]
-  --[no-]post-norm   normalize what the relation gives [on]
-
-Training
-  --steps N          when to stop [10000]
-  --rate X           learning rate at the end of the warm-up [0.001]
-  --decay X          weight decay [0.1]
-  --seed N           all randomness comes from this number [1]
-
-Run
-  --name NAME        the run is kept in runs/NAME; without a name nothing is saved and the run is
-                     over when it is over
-  --quiet            say nothing
-
-  --help             print this and stop
-  --version          print the version and stop
-)");
-}
-
-// Options that print something and end the program.
-void options_that_stop(Test& test) {
-  const auto stops = [](const char* word) {
-    const int ended = status_of_child([&] {
-      if (std::freopen("/dev/null", "w", stdout) != nullptr) Program().parse({word});
-    });
-    return WIFEXITED(ended) && WEXITSTATUS(ended) == 0;
-  };
-  for (const char* const word : {"--help", "--version"}) test.check(std::string(word) + " exits with 0", stops(word));
-  test.check("a version", version().rfind("petroglyph 0.", 0) == 0, version());
-}
-
-// Options that do something only beside some value of another.
-void options_idle(Test& test) {
-  const auto said = [](std::vector<std::string> words) {
-    Program program;
-    program.options.only_with("heads", "activation", {"exp"});
-    program.options.only_with("no such option", "activation", {"exp"});
-    program.parse(std::move(words));
-    return message_of([&] { program.options.refuse_without_effect(); });
-  };
-  test.equal("read", said({"--heads", "2"}), message_of([] {}));
-  test.equal("not given", said({"--activation", "relu"}), message_of([] {}));
-  test.equal("idle", said({"--heads", "2", "--activation", "relu"}), "--heads 2: does nothing with --activation relu");
+  const std::string help = Program().options.help();
+  for (const char* words :
+       {"Usage: train_copy [options]\nTrains a sequence model on the copying task.\n\nTask\n",
+        "  --length N         letters in a string [64]\n\nModel\n",
+        "  --activation WORD  what weighs a pair: exp, relu [exp]\n",
+        "  --[no-]post-norm   normalize what the relation gives [on]\n",
+        "  --rate X           learning rate at the end of the warm-up [0.001]\n",
+        "  --name NAME        the run is kept in runs/NAME; without a name nothing is saved and the "
+        "run is\n                     over when it is over\n  --quiet            say nothing\n\n",
+        "  --help             print this and stop\n"})
+    test.check(words, help.find(words) != std::string::npos, help);
 }
 
 void options_errors(Test& test) {
@@ -983,36 +770,25 @@ void options_errors(Test& test) {
     }
     test.equal(join(words, " "), found, message);
   };
-  fails_with({"--lenght", "3"}, "unknown option --lenght (did you mean --length?)");
   fails_with({"--lenght=3"}, "unknown option --lenght (did you mean --length?)");
   fails_with({"--no-postnorm"}, "unknown option --no-postnorm (did you mean --no-post-norm?)");
   fails_with({"--no-quiet=false"}, "--no-quiet=false: --no-quiet takes no value");
   fails_with({"--no-length"}, "unknown option --no-length");
   fails_with({"-length", "3"}, "unknown option -length (did you mean --length?)");
   fails_with({"--zebra"}, "unknown option --zebra");
-  fails_with({"--heads", "0"}, "--heads 0: expected a whole number from 1 to 64");
-  fails_with({"--heads=65"}, "--heads 65: expected a whole number from 1 to 64");
-  fails_with({"--heads", "two"}, "--heads two: expected a whole number from 1 to 64");
-  fails_with({"--heads", "2.0"}, "--heads 2.0: expected a whole number from 1 to 64");
-  fails_with({"--heads", "99999999999999999999"}, "--heads 99999999999999999999: expected a whole number from 1 to 64");
+  for (const char* value : {"0", "65", "two", "2.0", "99999999999999999999", "-3"})
+    fails_with({"--heads", value}, std::string("--heads ") + value + ": expected a whole number from 1 to 64");
   fails_with({"--heads", ""}, "--heads: expected a whole number from 1 to 64");
-  fails_with({"--heads="}, "--heads: expected a whole number from 1 to 64");
+  fails_with({"--heads", "--quiet"}, "--heads: expected a whole number from 1 to 64 after it");
   fails_with({"--activation="}, "--activation: expected one of exp, relu");
   fails_with({"--name", ""}, "--name: expected NAME");
   fails_with({"--data="}, "--data: expected FILES");
   fails_with({"--prompt="}, "nothing");
-  fails_with({"--heads"}, "--heads: expected a whole number from 1 to 64 after it");
-  fails_with({"--heads", "--quiet"}, "--heads: expected a whole number from 1 to 64 after it");
-  fails_with({"--heads", "-3"}, "--heads -3: expected a whole number from 1 to 64");
   fails_with({"--steps", "-1"}, "--steps -1: expected a whole number, at least 0");
   fails_with({"--seed", "-1"}, "--seed -1: expected a whole number from 0 to 18446744073709551615");
-  fails_with({"--rate", "1.5"}, "--rate 1.5: expected a number from 0 to 1");
-  fails_with({"--rate", "1e-46"}, "--rate 1e-46: expected a number from 0 to 1");
-  fails_with({"--rate", "1e-400"}, "--rate 1e-400: expected a number from 0 to 1");
-  fails_with({"--rate", "1e-45"}, "nothing");
-  fails_with({"--rate", "0.0e5"}, "nothing");
-  fails_with({"--rate", "nan"}, "--rate nan: expected a number from 0 to 1");
-  fails_with({"--decay", "0,1"}, "--decay 0,1: expected a number, at least 0");
+  for (const char* value : {"1.5", "1e-46", "1e-400", "nan", "0,1"})
+    fails_with({"--rate", value}, std::string("--rate ") + value + ": expected a number from 0 to 1");
+  for (const char* value : {"1e-45", "0.0e5"}) fails_with({"--rate", value}, "nothing");
   fails_with({"--activation", "gulu"}, "--activation gulu: expected one of exp, relu");
   fails_with({"--quiet=maybe"}, "--quiet=maybe: expected true or false");
   fails_with({"--name", "\xFF"}, "--name \xFF: expected text in UTF-8");
@@ -1069,14 +845,12 @@ void options_resume(Test& test) {
   fails_with({}, Json(saved).set("zoom", 1), "m.safetensors: saved with option --zoom, which train_copy does not have");
   fails_with({}, Json(saved).set("steps", 1),
              "m.safetensors: saved with option --steps, which train_copy does not have");
-  fails_with({}, Json(saved).set("heads", 0),
-             "m.safetensors: saved with --heads 0: expected a whole number from 1 to 64");
   fails_with({}, Json(saved).set("heads", Json::array()),
              "m.safetensors: saved with --heads []: expected a whole number from 1 to 64");
   fails_with({}, Json("x"), "m.safetensors: its options are a string, expected an object");
 }
 
-// What a checkpoint keeps of the log's rows.
+// What a checkpoint keeps of the log's rows. Logs that were changed: test/runs.cpp.
 void log_checksums(Test& test, const std::string& path) {
   const std::vector<std::string> columns = {"step", "loss", "seconds"};
   const auto log_of = [&](double loss, double seconds) {
@@ -1089,21 +863,12 @@ void log_checksums(Test& test, const std::string& path) {
   test.check("another loss", log_of(2.5, 3) != checksum);
   test.equal("seconds do not count", log_of(2, 4), checksum);
   test.equal("resumed", CsvLog::resume(path, columns, 2, checksum).checksum(), checksum);
-  const std::string rows = read_bytes(path);
-  write_bytes(path, "step,loss,seconds\n0,1,0.5\n1,3,3\n");
-  test.equal("a changed row", message_of([&] { CsvLog::resume(path, columns, 2, checksum); }),
-             path + ": its rows before step 2 are not those that the checkpoint was saved with; nothing was changed");
-  write_bytes(path, rows);
   CsvLog log = CsvLog::resume(path, columns, 1, "");
-  test.equal("resumed earlier", log.checksum() == checksum, false);
   log.append(1, {2, 9});
-  test.equal("and on", log.checksum(), checksum);
+  test.equal("resumed earlier", log.checksum(), checksum);
   std::filesystem::remove(path);
-  test.equal("a missing log", message_of([&] { CsvLog::resume(path, columns, 2, checksum); }),
-             path + ": is missing, and the checkpoint stands at step 2; nothing was changed");
   mkfifo(path.c_str(), 0600);
-  test.throws("a pipe", path + ": expected a file, found something else",
-              [&] { CsvLog::resume(path, columns, 2, ""); });
+  test.throws(path + ": expected a file, found something else", [&] { CsvLog::resume(path, columns, 2, ""); });
   std::filesystem::remove(path);
 }
 
@@ -1150,25 +915,22 @@ void csv_log(Test& test) {
   CsvLog::resume(path, columns, 0).append(0, {1, 2});
   test.equal("a missing log is started anew at step 0", read_bytes(path), head + "0,1,2\n");
 
-  const auto refuses = [&](const std::string& content, const std::string& message, const std::string& checksum = "") {
+  for (const auto& [content, words] :
+       {std::pair(std::string("step,loss\n1,2\n"), std::string(":1: expected the columns step,loss,rate")),
+        {"", ": ends before the row of step 0, and the checkpoint stands at step 3"},
+        {head + "0,2,3\n1,1,1\n2,1", ": ends before the row of step 2, and the checkpoint stands at step 3"}}) {
     write_bytes(path, content);
-    test.equal(message, message_of([&] { CsvLog::resume(path, columns, 3, checksum); }), path + message);
-    test.check("and keeps it" + message, read_bytes(path) == content);
-  };
-  const std::string unchanged = "; nothing was changed";
-  refuses("step,loss\n1,2\n", ":1: expected the columns step,loss,rate" + unchanged);
-  refuses("", ": ends before the row of step 0, and the checkpoint stands at step 3" + unchanged);
-  refuses(head + "0,2,3\n1,1,1\n", ": ends before the row of step 2, and the checkpoint stands at step 3" + unchanged);
-  refuses(head + "0,2,3\n1,1,1\n2,1",
-          ": ends before the row of step 2, and the checkpoint stands at step 3" + unchanged);
+    test.throws(path + words + "; nothing was changed", [&] { CsvLog::resume(path, columns, 3, ""); });
+    test.equal("and keeps it", read_bytes(path), content);
+  }
   log_checksums(test, path);
   write_bytes(path, head + "1,x,3\n");
-  test.throws("a word among numbers", path + ":2: expected a row of 3 numbers", [&] { read_csv(path); });
+  test.throws(path + ":2: expected a row of 3 numbers", [&] { read_csv(path); });
   write_bytes(path, "");
-  test.throws("nothing", path + ": expected a line of column names", [&] { read_csv(path); });
+  test.throws(path + ": expected a line of column names", [&] { read_csv(path); });
   if (std::filesystem::exists("/dev/full")) {
     OutputFile device("/dev/full", OutputFile::Mode::Append);
-    test.throws("a full disk", "/dev/full: cannot write: No space left on device", [&] { device.write("1,2,3\n"); });
+    test.throws("/dev/full: cannot write: No space left on device", [&] { device.write("1,2,3\n"); });
   }
 }
 
@@ -1304,41 +1066,31 @@ void interrupts(Test& test) {
 // Whether the text is one XML element with balanced tags, quoted attributes and known entities; "" or what is wrong.
 std::string xml_fault(const std::string& xml) {
   std::vector<std::string> open;
-  const auto entity = [&](size_t at) {
-    for (const char* known : {"&amp;", "&lt;", "&gt;", "&quot;"}) {
-      if (xml.compare(at, std::strlen(known), known) == 0) return true;
-    }
-    return false;
-  };
   const auto fault = [&](const char* what, size_t at) {
     return std::string(what) + " at \"" + xml.substr(at, 40) + "\"";
   };
-  for (size_t at = 0; at < xml.size();) {
-    const size_t tag = std::min(xml.find('<', at), xml.size());
-    for (size_t i = at; i < tag; ++i) {
-      if (xml[i] == '&' && !entity(i)) return fault("bad entity", i);
-      if (static_cast<unsigned char>(xml[i]) < 0x20 && xml[i] != '\n') return fault("control character", i);
+  for (size_t at = 0; at < xml.size(); ++at) {
+    const std::string rest = xml.substr(at, 6);
+    if (xml[at] == '&' && rest.find("&amp;") != 0 && rest.find("&lt;") != 0 && rest.find("&gt;") != 0 &&
+        rest != "&quot;")
+      return fault("bad entity", at);
+    if (static_cast<unsigned char>(xml[at]) < 0x20 && xml[at] != '\n') return fault("control character", at);
+    if (xml[at] != '<') {
+      if (open.empty() && xml[at] != '\n') return fault("text outside the root", at);
+      continue;
     }
-    if (tag == xml.size()) break;
-    const size_t end = xml.find('>', tag);
-    if (end == std::string::npos) return fault("open tag", tag);
-    const std::string inside = xml.substr(tag + 1, end - tag - 1);
-    const bool alone = !inside.empty() && inside.back() == '/';
+    const size_t end = xml.find('>', at);
+    if (end == std::string::npos) return fault("open tag", at);
+    const std::string inside = xml.substr(at + 1, end - at - 1);
+    if (std::count(inside.begin(), inside.end(), '"') != 2 * std::count(inside.begin(), inside.end(), '='))
+      return fault("unquoted attribute", at);
     if (inside[0] == '/') {
-      if (open.empty() || "/" + open.back() != inside) return fault("unbalanced tag", tag);
+      if (open.empty() || "/" + open.back() != inside) return fault("unbalanced tag", at);
       open.pop_back();
-    } else {
-      const size_t name = inside.find_first_of(" /");
-      size_t quotes = 0;
-      for (size_t i = 0; i < inside.size(); ++i) {
-        if (inside[i] == '=' && inside[i + 1] != '"' && quotes % 2 == 0) return fault("unquoted attribute", tag);
-        quotes += inside[i] == '"';
-      }
-      if (quotes % 2 != 0) return fault("open quote", tag);
-      if (!alone) open.push_back(inside.substr(0, name));
+    } else if (inside.back() != '/') {
+      open.push_back(inside.substr(0, inside.find(' ')));
     }
-    at = end + 1;
-    if (open.empty() && xml.find_first_not_of('\n', at) != std::string::npos) return fault("second root", at);
+    at = end;
   }
   return open.empty() ? "" : "unclosed " + open.back();
 }
@@ -1349,9 +1101,22 @@ size_t count_of(const std::string& words, const std::string& part) {
   return count;
 }
 
-double width_of_figure(const std::string& svg) {
-  const std::string attribute = " width=\"";
-  return std::stod(svg.substr(svg.find(attribute) + attribute.size()));
+// The number behind these words of a figure, from a place on.
+double number_behind(const std::string& svg, const std::string& words, size_t from = 0) {
+  return std::atof(svg.c_str() + svg.find(words, from) + words.size());
+}
+
+std::vector<double> counting(int count) {
+  std::vector<double> values;
+  for (int i = 0; i < count; ++i) values.push_back(i);
+  return values;
+}
+
+// One curve in one panel.
+std::string curve(const std::vector<double>& xs, const std::vector<double>& ys) {
+  Figure figure("");
+  figure.panel().line("", xs, ys);
+  return figure.svg();
 }
 
 // What lies close together, what is long, and values that no axis can span.
@@ -1361,17 +1126,15 @@ void extreme_figures(Test& test) {
   std::vector<double> xs(900, 1), ys;
   for (int i = 0; i < 900; ++i) ys.push_back(i % 9);
   xs.push_back(2), ys.push_back(0);
-  Figure cloud("");
+  Figure cloud(""), narrow(""), names(""), wide("");
   cloud.panel().line("", xs, ys, dots);
   test.equal("every mark of a cloud", count_of(cloud.svg(), " 0 1 0 "), size_t(2 * 901));
 
-  Figure narrow("");
   narrow.panel_size(100, 100).panel().line("", {0, 1}, {0, 1});
-  const double before = width_of_figure(narrow.svg());
+  const double before = number_behind(narrow.svg(), " width=\"");
   narrow.caption(std::string(100, 'm'));
-  test.check("a long caption is not cut", width_of_figure(narrow.svg()) > before + 500);
+  test.check("a long caption is not cut", number_behind(narrow.svg(), " width=\"") > before + 500);
 
-  Figure names("");
   names.panel_size(360, 100)
       .panel()
       .heatmap(1, 80, std::vector<double>(80, 1), "")
@@ -1379,12 +1142,10 @@ void extreme_figures(Test& test) {
   test.equal("short names that are too wide for their cells are turned", count_of(names.svg(), "rotate(-90"),
              size_t(40));
 
-  Figure wide("");
   wide.panel().level("no number", NOT_A_NUMBER).line("", {0, 1, 2}, {-1e308, 1e308, 1});
   wide.panel().log_y().level("zero", 0).line("", {0, 1}, {1, 10});
-  const std::string drawn = wide.svg();
-  test.check("values that no axis can span", xml_fault(drawn).empty() && count_of(drawn, "922337203685477") == 0,
-             drawn);
+  test.equal("values that no axis can span", xml_fault(wide.svg()), "");
+  test.equal("and no overflow", count_of(wide.svg(), "922337203685477"), size_t(0));
 }
 
 void figures(Test& test) {
@@ -1437,96 +1198,57 @@ void figures(Test& test) {
   test.equal("a figure without panels", xml_fault(folder.read("a.svg")), "");
   Figure figure("");
   Panel& panel = figure.panel();
-  test.throws("lists of two lengths", "curve a has 2 x and 1 y", [&] { panel.line("a", {1, 2}, {1}); });
-  test.throws("a map of another size", "a heat map of 2×3 cells got 5 values", [&] {
-    panel.heatmap(2, 3, {1, 2, 3, 4, 5}, "");
-  });
-  test.throws("an empty range", "an axis cannot span 1 to 1", [&] { panel.y_range(1, 1); });
-  test.throws("a logarithm of zero", "a logarithmic axis cannot begin at 0",
-              [&] { panel.log_y().y_range(0, 1), figure.svg(); });
-}
-
-// The x of the legend's box, the only white rectangle with round corners; NaN where there is none.
-double legend_x(const std::string& svg) {
-  const size_t box = svg.find(" rx=\"3\" fill=\"#FFFFFF\"");
-  if (box == std::string::npos) return NOT_A_NUMBER;
-  const size_t x = svg.rfind("<rect x=\"", box) + 9;
-  return parse_number(svg.substr(x, svg.find('"', x) - x)).value_or(NOT_A_NUMBER);
-}
-
-std::vector<double> counting(int count) {
-  std::vector<double> values;
-  for (int i = 0; i < count; ++i) values.push_back(i);
-  return values;
+  test.throws("curve a has 2 x and 1 y", [&] { panel.line("a", {1, 2}, {1}); });
+  test.throws("a heat map of 2×3 cells got 5 values", [&] { panel.heatmap(2, 3, {1, 2, 3, 4, 5}, ""); });
+  test.throws("an axis cannot span 1 to 1", [&] { panel.y_range(1, 1); });
+  test.throws("a logarithmic axis cannot begin at 0", [&] { panel.log_y().y_range(0, 1), figure.svg(); });
 }
 
 void figure_legends(Test& test) {
-  const std::vector<double> xs = counting(100), ys = xs;
-  std::vector<double> everywhere;
-  for (int i = 0; i < 100; ++i) everywhere.push_back(i % 2 == 0 ? 0 : 99);
-  Figure one("");
-  one.panel_size(300, 200).panel().line("a", xs, ys);
-  test.check("beside its panel", legend_x(one.svg()) >= 300);
-  Figure twins("");
-  twins.panel().line("a", xs, ys).line("b", xs, xs);
-  twins.panel().line("a", xs, ys).line("b", xs, everywhere).level("chance", 10);
-  const std::string svg = twins.svg();
-  test.equal("one for neighbours with the same lines", count_of(svg, ">a</text>"), size_t(1));
-  test.equal("what chance reaches", count_of(svg, "class=\"level\""), size_t(2));  // and in the legend
-}
-
-void figure_of_many(Test& test) {
-  constexpr size_t MANY = 25;
-  Figure figure("");
-  Panel& panel = figure.panel_size(300, 200).panel();
-  for (size_t i = 0; i < MANY; ++i) panel.line("variant", {0, 1}, {double(i), 1});
-  const std::string svg = figure.svg();
-  const size_t height = svg.find("height=\"") + 8, box = svg.find(" rx=\"3\" fill=\"#FFFFFF\"");
-  const size_t tall = svg.rfind("height=\"", box) + 8;
-  const auto number_at = [&](size_t at) { return *parse_number(svg.substr(at, svg.find('"', at) - at)); };
-  test.check("a legend that is taller than its panel is whole", number_at(height) > number_at(tall) + 10);
-  std::set<std::string> strokes;  // of the legend
+  const std::string legend = " rx=\"3\" fill=\"#FFFFFF\"";  // of its box, the only white rectangle with round corners
+  const std::vector<double> xs = counting(100);
+  Figure one(""), twins(""), many("");
+  one.panel_size(300, 200).panel().line("a", xs, xs);
+  const std::string alone = one.svg();
+  test.check("beside its panel", number_behind(alone, "<rect x=\"", alone.rfind("<rect", alone.find(legend))) >= 300);
+  twins.panel().line("a", xs, xs).line("b", xs, xs);
+  twins.panel().line("a", xs, xs).line("b", xs, xs).level("chance", 10);
+  test.equal("one for neighbours with the same lines", count_of(twins.svg(), ">a</text>"), size_t(1));
+  test.equal("what chance reaches", count_of(twins.svg(), "class=\"level\""), size_t(2));  // and in the legend
+  Panel& panel = many.panel_size(300, 200).panel();
+  for (int i = 0; i < 25; ++i) panel.line("variant", {0, 1}, {double(i), 1});
+  const std::string svg = many.svg();
+  const size_t box = svg.find(legend);
+  test.check("one that is taller than its panel is whole",
+             number_behind(svg, "height=\"") > number_behind(svg, "height=\"", svg.rfind("height=\"", box)) + 10);
+  std::set<std::string> strokes;
   for (size_t at = box; (at = svg.find("<path class=\"line\"", at)) != std::string::npos; ++at)
     strokes.insert(svg.substr(at, svg.find(" d=", at) - at));
-  test.equal("no two are drawn alike", strokes.size(), MANY);
+  test.equal("no two of it are drawn alike", strokes.size(), size_t(25));
 }
 
-void figure_points(Test& test) {
+void figure_lines(Test& test) {
   const auto marks = [](const std::vector<double>& xs, const std::vector<double>& ys) {
-    Figure figure("");
-    figure.panel().line("", xs, ys);
-    return count_of(figure.svg(), "class=\"mark\"");
+    return count_of(curve(xs, ys), "class=\"mark\"");
   };
   test.equal("a lone point is marked", marks({3}, {5}), size_t(1));
   test.equal("and one between gaps", marks({1, 2, 3, 4, 5, 6}, {1, 2, NOT_A_NUMBER, 5, NOT_A_NUMBER, 1}), size_t(1));
   test.equal("those that a line goes through are not", marks({1, 2, 3}, {1, 2, NOT_A_NUMBER}), size_t(0));
-  Figure begun("");
-  begun.panel().line("", {0}, {5});
-  test.equal("what has only begun has no step below 0", count_of(begun.svg(), "−"), size_t(0));
-}
-
-void figure_lines(Test& test) {
-  Figure layers(""), halves("");
-  layers.panel().line("", {1, 2, 3}, {1, 2, 1});
-  halves.panel().line("", {1, 1.5, 3}, {1, 2, 1});
-  test.equal("no mark between whole numbers", count_of(layers.svg(), ">1.5</text>"), size_t(0));
-  test.equal("one between others", count_of(halves.svg(), ">1.5</text>"), size_t(1));
-  Figure plane("");
+  test.equal("what has only begun has no step below 0", count_of(curve({0}, {5}), "−"), size_t(0));
+  test.equal("no label between whole numbers", count_of(curve({1, 2, 3}, {1, 2, 1}), ">1.5</text>"), size_t(0));
+  test.equal("one between others", count_of(curve({1, 1.5, 3}, {1, 2, 1}), ">1.5</text>"), size_t(1));
+  Figure plane(""), same(""), noisy("");
   plane.panel_size(300, 100).panel().equal_axes().line("", {0, 1}, {0, 1});
-  const std::string path = plane.svg().substr(plane.svg().find(" d=\"M") + 5);
-  const double x0 = std::stod(path), y0 = std::stod(path.substr(path.find(',') + 1));
-  const std::string end = path.substr(path.find('L') + 1);
-  const double x1 = std::stod(end), y1 = std::stod(end.substr(end.find(',') + 1));
-  test.check("a unit is as long on both axes", std::abs((x1 - x0) - (y0 - y1)) < 0.02 && x1 - x0 > 80,
-             number_text(x1 - x0, 6) + " and " + number_text(y0 - y1, 6));
-  Figure noisy("");
-  noisy.panel().noisy_line("loss", counting(1000), std::vector<double>(1000, 5));
-  test.check("values without noise: their average is the same", count_of(noisy.svg(), "opacity") == 0);
+  double x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+  const std::string svg = plane.svg();
+  std::sscanf(svg.c_str() + svg.find(" d=\"M"), " d=\"M%lf,%lfL%lf,%lf", &x0, &y0, &x1, &y1);
+  test.check("a unit is as long on both axes", std::abs((x1 - x0) - (y0 - y1)) < 0.02 && x1 - x0 > 80, svg);
   std::vector<double> ys;
   for (int i = 0; i < 1000; ++i) ys.push_back(i % 2);
-  Figure average("");
-  average.panel().y_range(0, 1).noisy_line("loss", counting(1000), ys);
-  test.equal("faint values behind their average", count_of(average.svg(), "opacity=\"0.25\""), size_t(1));
+  same.panel().noisy_line("loss", counting(1000), std::vector<double>(1000, 5));
+  noisy.panel().noisy_line("loss", counting(1000), ys);
+  test.equal("values without noise: their average is the same", count_of(same.svg(), "opacity"), size_t(0));
+  test.equal("faint values behind their average", count_of(noisy.svg(), "opacity=\"0.25\""), size_t(1));
 }
 
 void figure_labels(Test& test) {
@@ -1557,19 +1279,15 @@ int main(int argc, char** argv) {
   test.run("json_errors", json_errors);
   test.run("config", config);
   test.run("safetensors", safetensors);
-  test.run("safetensors_truncated", safetensors_truncated);
-  test.run("safetensors_bits", safetensors_bits);
+  test.run("safetensors_damaged", safetensors_damaged);
   test.run("safetensors_foreign", safetensors_foreign);
   test.run("atomic_file", atomic_file);
-  test.run("outputs", outputs);
   test.run("folder_lock", folder_locks);
   test.run("foreign locks", foreign_locks);
   test.run("options", options);
   test.run("options_defaults", options_defaults);
   test.run("options_without_names", options_without_names);
   test.run("options_help", options_help);
-  test.run("options_that_stop", options_that_stop);
-  test.run("options_idle", options_idle);
   test.run("options_errors", options_errors);
   test.run("options_resume", options_resume);
   test.run("csv", csv_log);
@@ -1579,8 +1297,6 @@ int main(int argc, char** argv) {
   test.run("late interrupts", late_interrupts);
   test.run("figure", figures);
   test.run("figure_legends", figure_legends);
-  test.run("figure_of_many", figure_of_many);
-  test.run("figure_points", figure_points);
   test.run("figure_lines", figure_lines);
   test.run("figure_labels", figure_labels);
   return test.finish();
