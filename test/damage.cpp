@@ -1,5 +1,5 @@
 // A storm of damaged files: each parser (parsers.h) gets good files with bits flipped, pieces cut out, doubled,
-// exchanged. It reads what it gets or refuses it, with nothing in between; a checkpoint, which has checksums, is
+// exchanged. It reads what it gets or refuses it, in one line that names the file; a checkpoint, which has checksums, is
 // refused whatever was changed.
 //
 //   damage [--files N] [--seed N]     make storm: long; make test: some seconds' part
@@ -49,7 +49,11 @@ DamageCounts damaged_batch(const Parser& parser, const std::vector<std::string>&
         if (sealed && bytes != whole && std::find(good.begin(), good.end(), bytes) == good.end() && has_checksum(bytes))
           std::snprintf(counts.fault, sizeof counts.fault, "input %d of seed %llu: damaged, and taken", i,
                         static_cast<unsigned long long>(seed));
-      } catch (const Error&) {
+      } catch (const Error& error) {
+        const std::string message = error.what(), name = std::filesystem::path(path).stem().string();
+        if (message.find(name) == std::string::npos || message.find('\n') != std::string::npos)
+          std::snprintf(counts.fault, sizeof counts.fault, "input %d of seed %llu: not one line with the file: %.300s",
+                        i, static_cast<unsigned long long>(seed), message.c_str());
         ++counts.refused;
       } catch (const std::exception& error) {
         std::snprintf(counts.fault, sizeof counts.fault, "input %d of seed %llu: %.400s", i,

@@ -15,8 +15,9 @@
 #include "base/mapped_file.h"
 #include "base/safetensors.h"
 #include "base/text.h"
+#include "cpu/make_cpu.h"
 #include "exchange/families.h"
-#include "exchange/llm_c.h"
+#include "exchange/foreign.h"
 #include "ptx/decode.h"
 #include "tasks/corpus.h"
 #include "tasks/image_files.h"
@@ -29,6 +30,11 @@ struct Parser {
   const char *name, *suffix;
   void (*read)(const std::string& path);
 };
+
+inline void read_json(const std::string& path) {
+  const Json json = Json::parse(read_file(path), path);
+  if (!(Json::parse(json.text(), path) == json)) throw std::logic_error("a text that is another one when written");
+}
 
 inline void read_safetensors(const std::string& path) {
   const SafetensorsFile file(path);
@@ -72,14 +78,15 @@ inline void read_gpt2(const std::string& path) {
 
 // llm.c's, every tensor of it.
 inline void read_model(const std::string& path) {
-  for (const auto& [name, tensor] : open_llm_c(path).weights.tensors) tensor.read();
+  static const auto ops = make_cpu(1);
+  load_foreign(open_foreign(path), *ops);
 }
 
 inline void read_ptx(const std::string& path) {
   try {
     for (const ptx::Kernel& kernel : ptx::read_kernels(path)) ptx::decode(kernel);
   } catch (const ptx::Fault& fault) {
-    throw Error(fault.what());
+    throw Error(in_one_line(path + ": " + fault.what()));
   }
 }
 
@@ -92,7 +99,7 @@ inline void read_shard(const std::string& path) {
 
 inline const std::vector<Parser>& parsers() {
   static const std::vector<Parser> all = {
-      {"json", ".json", [](const std::string& path) { Json::parse(read_file(path), path); }},
+      {"json", ".json", read_json},
       {"safetensors", ".safetensors", read_safetensors},
       {"csv", ".csv", read_log},
       {"images", ".bin", [](const std::string& path) { read_images(path, "auto"); }},
