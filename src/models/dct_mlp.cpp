@@ -121,8 +121,6 @@ struct Gradients {
 };
 
 class DctMlp final : public Model {
-  static constexpr real EMBEDDING_DEVIATION = 1;
-
   Config config_;
   Ops& ops_;
   Parameter* token_embedding_;  // (V,D)
@@ -138,7 +136,7 @@ class DctMlp final : public Model {
  public:
   DctMlp(const Json& json, Ops& ops) : config_(json), ops_(ops) {
     const Config& c = config_;
-    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(EMBEDDING_DEVIATION));
+    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(1));
     for (int l = 0; l < c.layers; ++l) add_block("blocks." + std::to_string(l) + ".");
     final_norm_ = Norm(parameters, "final_norm", c.width, true);
     head_ = Linear(parameters, "head", c.width, c.vocab, Init::normal(WEIGHT_DEVIATION));
