@@ -71,8 +71,8 @@ inline void read_gpt2(const std::string& path) {
   const std::string both = read_file(path), folder = path + ".folder";
   const size_t cut = std::min(both.find("#version"), both.size());
   make_folder(folder);
-  write_file_atomically(folder + "/encoder.json", both.substr(0, cut));
-  write_file_atomically(folder + "/vocab.bpe", both.substr(cut));
+  write_file_atomically(folder + "/vocab.json", both.substr(0, cut));
+  write_file_atomically(folder + "/merges.txt", both.substr(cut));
   use_tokenizer(*find_tokenizer(folder));
 }
 

@@ -406,8 +406,8 @@ void write_gpt2_files(const std::string& folder, const BytePairTokenizer& tokeni
   for (int32_t token = 0; token < vocab; ++token)
     encoder.set(spell(tokenizer.bytes(token)), token < 256 ? 255 - token : token);
   encoder.set("<|endoftext|>", vocab);
-  write_bytes(folder + "/encoder.json", encoder.text());
-  write_bytes(folder + "/vocab.bpe", "#version: 0.2\n" + join(merges_of(tokenizer), "\n") + "\n");
+  write_bytes(folder + "/vocab.json", encoder.text());
+  write_bytes(folder + "/merges.txt", "#version: 0.2\n" + join(merges_of(tokenizer), "\n") + "\n");
 }
 
 void gpt2_files(Test& test) {
@@ -424,34 +424,34 @@ void gpt2_files(Test& test) {
   test.check("is never made from text", encode(*read, "<|endoftext|>").size() > 1);
   test.equal("through JSON", tokenizer_from_json(read->to_json(), "x")->to_json().text(), read->to_json().text());
 
-  const std::string encoder = folder.read("encoder.json"), merges = folder.read("vocab.bpe");
+  const std::string encoder = folder.read("vocab.json"), merges = folder.read("merges.txt");
   const auto refuse = [&](const std::string& name, const char* file, const std::string& content,
                           const std::string& words) {
     folder.write(file, content);
     const std::string message = message_of([&] { open_tokenizer(folder.path(), false); });
     test.check(name, message.find(folder.path()) == 0 && message.find(words) != std::string::npos, message);
-    folder.write("encoder.json", encoder);
-    folder.write("vocab.bpe", merges);
+    folder.write("vocab.json", encoder);
+    folder.write("merges.txt", merges);
   };
   const auto with = [](std::string content, const std::string& from, const std::string& to) {
     return content.replace(content.find(from), from.size(), to);
   };
-  refuse("encoder.json truncated", "encoder.json", encoder.substr(0, encoder.size() / 2), "encoder.json: line 1: ");
-  refuse("encoder.json empty", "encoder.json", "", "encoder.json: line 1: expected a value, found the end");
-  refuse("encoder.json a list", "encoder.json", "[1]", "encoder.json: is a list, expected an object");
-  refuse("a number twice", "encoder.json", with(encoder, ":400", ":399"),
+  refuse("vocab.json truncated", "vocab.json", encoder.substr(0, encoder.size() / 2), "vocab.json: line 1: ");
+  refuse("vocab.json empty", "vocab.json", "", "vocab.json: line 1: expected a value, found the end");
+  refuse("vocab.json a list", "vocab.json", "[1]", "vocab.json: is a list, expected an object");
+  refuse("a number twice", "vocab.json", with(encoder, ":400", ":399"),
          "has the number 399, expected each from 0 to 400 once");
-  refuse("a number too large", "encoder.json", with(encoder, ":400", ":401"), "has the number 401");
-  refuse("a negative number", "encoder.json", with(encoder, ":400", ":-1"), "has the number -1");
-  refuse("half a number", "encoder.json", with(encoder, ":400", ":3.5"), "has the number 3.5");
-  refuse("no number", "encoder.json", with(encoder, ":400", ":\"x\""), "has the number \"x\"");
-  refuse("vocab.bpe truncated at a line's end", "vocab.bpe", merges.substr(0, merges.find('\n', merges.size() / 2) + 1),
-         "vocab.bpe: no merge makes token");
-  refuse("vocab.bpe truncated within", "vocab.bpe", merges.substr(0, merges.rfind(' ')),
+  refuse("a number too large", "vocab.json", with(encoder, ":400", ":401"), "has the number 401");
+  refuse("a negative number", "vocab.json", with(encoder, ":400", ":-1"), "has the number -1");
+  refuse("half a number", "vocab.json", with(encoder, ":400", ":3.5"), "has the number 3.5");
+  refuse("no number", "vocab.json", with(encoder, ":400", ":\"x\""), "has the number \"x\"");
+  refuse("merges.txt truncated at a line's end", "merges.txt",
+         merges.substr(0, merges.find('\n', merges.size() / 2) + 1), "merges.txt: no merge makes token");
+  refuse("merges.txt truncated within", "merges.txt", merges.substr(0, merges.rfind(' ')),
          "is not two tokens with a space between them");
-  refuse("vocab.bpe twice the same", "vocab.bpe", merges + "h e\n", "is listed twice");
-  refuse("an unknown token", "vocab.bpe", merges + "h ॐ\n", "names a token that the vocabulary has not");
-  refuse("three tokens", "vocab.bpe", merges + "h e l\n", "is not two tokens");
+  refuse("merges.txt twice the same", "merges.txt", merges + "h e\n", "is listed twice");
+  refuse("an unknown token", "merges.txt", merges + "h ॐ\n", "names a token that the vocabulary has not");
+  refuse("three tokens", "merges.txt", merges + "h e l\n", "is not two tokens");
   // <=> is a word like others where merges make it.
   const std::string code = "a<=>b<=>c<=>d they're we're";
   const auto of_code = train_byte_pairs({code, code}, 280);
@@ -459,17 +459,17 @@ void gpt2_files(Test& test) {
   const auto again = open_tokenizer(folder.path(), false);
   test.check("<=> is learnt", of_code->decode(encode(*of_code, "<=>")) == "<=>" && encode(*of_code, "<=>").size() == 1);
   test.equal("<=> of a text", encode(*again, "<=>").size(), size_t(1));
-  folder.write("encoder.json", with(encoder, ":400", ":400,\".Ċ\":401"));
-  folder.write("vocab.bpe", merges + ". Ċ\n");
+  folder.write("vocab.json", with(encoder, ":400", ":400,\".Ċ\":401"));
+  folder.write("merges.txt", merges + ". Ċ\n");
   test.throws("another expression's token",
-              "encoder.json: token 401, \".Ċ\", reaches over a place where GPT-2 cuts texts",
+              "vocab.json: token 401, \".Ċ\", reaches over a place where GPT-2 cuts texts",
               [&] { open_tokenizer(folder.path(), false); });
-  std::filesystem::remove(folder.file("vocab.bpe"));
-  mkfifo(folder.file("vocab.bpe").c_str(), 0600);
-  test.throws("a pipe, which is not waited for", "vocab.bpe: expected a file, found something else",
+  std::filesystem::remove(folder.file("merges.txt"));
+  mkfifo(folder.file("merges.txt").c_str(), 0600);
+  test.throws("a pipe, which is not waited for", "merges.txt: expected a file, found something else",
               [&] { open_tokenizer(folder.path(), false); });
-  std::filesystem::remove(folder.file("vocab.bpe"));
-  test.throws("no vocab.bpe", "vocab.bpe: cannot read: No such file", [&] { open_tokenizer(folder.path(), false); });
+  std::filesystem::remove(folder.file("merges.txt"));
+  test.throws("no merges.txt", "merges.txt: cannot read: No such file", [&] { open_tokenizer(folder.path(), false); });
 }
 
 // Says these tokens, whatever the text.

@@ -40,8 +40,7 @@ std::string head_of_its_own(const ForeignModel& foreign) {
 // missing there.
 Json begin_and_end(const Json& config, const std::string& folder) {
   const std::string path = folder + "/generation_config.json";
-  const Json of_generation =
-      std::filesystem::exists(path) ? Json::parse(read_file(path), path) : Json::object();
+  const Json of_generation = std::filesystem::exists(path) ? Json::parse(read_file(path), path) : Json::object();
   Json texts = Json::object();
   for (const auto& [theirs, ours] : {std::pair("bos_token_id", "begin"), std::pair("eos_token_id", "end")}) {
     const Json* found = of_generation.is(Json::Kind::Object) ? of_generation.find(theirs) : nullptr;

@@ -37,12 +37,11 @@ std::vector<std::string> notes_on_tokenizer(const ForeignModel& foreign);
 int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path);
 
 // Writes a checkpoint as a Hugging Face folder. Returns the list of what is left out.
-std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, const std::string& folder,
-                                              Precision precision);
+std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, const std::string& folder);
 // The files that it writes, and the files of other tokenizers that it does not accept in the folder.
 std::vector<std::string> files_of_hugging_face(const std::string& folder);
 // Writes llm.c's file and replaces an existing one. The model must be GPT-2 as llm.c defines it. Returns the list of
 // what is left out: the tokenizer, unless it is GPT-2's, which llm.c stores in a separate file.
-std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision);
+std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path);
 
 }  // namespace petroglyph

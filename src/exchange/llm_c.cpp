@@ -113,13 +113,13 @@ LlmCFile open_llm_c(const std::string& path) {
   return {std::move(config), read_arrays(file, s, header[1] == FLOATS ? 4 : 2)};
 }
 
-void save_llm_c(const std::string& path, const Json& config, bool bfloat, const OwnValues& values) {
+void save_llm_c(const std::string& path, const Json& config, const OwnValues& values) {
   const auto size = [&](const char* key) { return config.at(key).integer(); };
   const int64_t vocab = size("vocab"), padded = (vocab + PADDING - 1) / PADDING * PADDING;
   const Sizes s{size("context"), vocab, size("layers"), size("heads"), size("width"), padded};
   std::vector<int32_t> header(HEADER / sizeof(int32_t));
   header[0] = MAGIC;
-  header[1] = bfloat ? BFLOATS : FLOATS;
+  header[1] = FLOATS;
   const int64_t sizes[] = {s.context, s.vocab, s.layers, s.heads, s.width, s.padded};
   std::copy(std::begin(sizes), std::end(sizes), header.begin() + 2);
   write_file_atomically(path, [&](OutputFile& file) {
@@ -127,7 +127,7 @@ void save_llm_c(const std::string& path, const Json& config, bool bfloat, const 
     for (const FileArray& array : arrays(s)) {
       std::vector<float> numbers = values(array.name);
       numbers.resize(static_cast<size_t>(elements(array.shape) / array.shape[0] * array.rows));  // pads with zeros
-      file.write(bytes_of(array.name, numbers, bfloat ? Precision::BF16 : Precision::F32));
+      file.write(numbers.data(), numbers.size() * sizeof(float));
     }
   });
 }

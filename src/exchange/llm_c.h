@@ -23,7 +23,7 @@ LlmCFile open_llm_c(const std::string& path);
 
 // Returns a parameter by its Petroglyph name.
 using OwnValues = std::function<std::vector<float>(const std::string& name)>;
-// Writes a GPT-2 model with this configuration; the vocabulary is padded as in llm.c.
-void save_llm_c(const std::string& path, const Json& config, bool bfloat, const OwnValues& values);
+// Writes a GPT-2 model with this configuration as float32; the vocabulary is padded as in llm.c.
+void save_llm_c(const std::string& path, const Json& config, const OwnValues& values);
 
 }  // namespace petroglyph

@@ -159,20 +159,16 @@ std::vector<std::string> files_of_hugging_face(const std::string& folder) {
   return files;
 }
 
-std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, const std::string& folder,
-                                              Precision precision) {
+std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, const std::string& folder) {
   check_no_checkpoint(folder);
   const OwnModel own(checkpoint);
   BackTranslation back = translate_back(own.state.model, own.state.config, checkpoint);
-  if (precision != Precision::F32) back.config.set("dtype", precision == Precision::F16 ? "float16" : "bfloat16");
-  const char* const dtype = precision == Precision::F32 ? "F32" : precision == Precision::F16 ? "F16" : "BF16";
   SafetensorsWriter writer;
   writer.metadata("format", "pt");
-  std::deque<std::string> kept;  // owns the data: the writer does not copy it
+  std::deque<NamedTensor> kept;  // owns the data: the writer does not copy it
   for (const Rule& rule : back.rules) {
-    const NamedTensor tensor = give(rule, own.shape(rule.ours), own.values(rule.ours));
-    writer.add(tensor.name, dtype, tensor.shape,
-               kept.emplace_back(bytes_of(tensor.name, tensor.values, precision)).data());
+    const NamedTensor& tensor = kept.emplace_back(give(rule, own.shape(rule.ours), own.values(rule.ours)));
+    writer.add(tensor.name, tensor.shape, tensor.values.data());
   }
   const Files files = tokenizer_files(own.tokenizer.get(), checkpoint, back.config);
   make_folder(folder);
@@ -184,12 +180,10 @@ std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, con
           ", is left out: files of Hugging Face's are written of byte pairs only"};
 }
 
-std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision) {
-  if (precision == Precision::F16) throw UsageError("--precision f16: llm.c has f32 and bf16");
+std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path) {
   const OwnModel own(checkpoint);
   check_llm_c(own.state.model, own.state.config, checkpoint);
-  save_llm_c(path, own.state.config, precision == Precision::BF16,
-             [&](const std::string& name) { return own.values(name); });
+  save_llm_c(path, own.state.config, [&](const std::string& name) { return own.values(name); });
   constexpr int GPT2_TOKENS = 50257;
   const bool is_gpt2s =
       dynamic_cast<const BytePairTokenizer*>(own.tokenizer.get()) && own.tokenizer->vocab() == GPT2_TOKENS;

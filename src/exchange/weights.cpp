@@ -1,13 +1,10 @@
 #include "exchange/weights.h"
 
-#include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <set>
 
 #include "base/error.h"
-#include "base/half.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -34,24 +31,6 @@ std::map<std::string, std::string> read_index(const std::string& path) {
 }
 
 }  // namespace
-
-std::string bytes_of(const std::string& name, const std::vector<float>& values, Precision precision) {
-  if (precision == Precision::F32) {
-    std::string bytes(values.size() * sizeof(float), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    return bytes;
-  }
-  std::vector<uint16_t> halves(values.size());
-  const bool f16 = precision == Precision::F16;
-  std::transform(values.begin(), values.end(), halves.begin(), f16 ? to_f16 : to_bf16);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (overflowed(values[i], f16 ? from_f16(halves[i]) : from_bf16(halves[i])))
-      throw Error(text("--precision %s: tensor %s has %s, which exceeds this format's range; %sf32 can",
-                       f16 ? "f16" : "bf16", name.c_str(), number_text(values[i], 9).c_str(), f16 ? "bf16 or " : ""));
-  std::string bytes(halves.size() * sizeof(uint16_t), '\0');
-  std::memcpy(bytes.data(), halves.data(), bytes.size());
-  return bytes;
-}
 
 std::vector<std::string> parts_of_index(const std::string& path) {
   std::set<std::string> parts;

@@ -25,11 +25,6 @@ struct Weights {
   bool has(const std::string& name) const { return tensors.count(name) > 0; }
 };
 
-// The number format in an exported file.
-enum class Precision { F32, F16, BF16 };
-// Throws Error, which names the tensor, if a number would become infinite in this format.
-std::string bytes_of(const std::string& name, const std::vector<float>& values, Precision precision);
-
 // The paths of the parts that an index names: files in the same folder.
 std::vector<std::string> parts_of_index(const std::string& path);
 // Opens one safetensors file, or a JSON index with its parts in the same folder.

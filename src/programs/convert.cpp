@@ -15,7 +15,7 @@ namespace petroglyph {
 namespace {
 
 struct ConvertSettings {
-  std::string from, to = "petroglyph", save, tokenizer, precision = "f32";
+  std::string from, to = "petroglyph", save, tokenizer;
   bool force = false;
 
   void declare(Options& options) {
@@ -29,7 +29,6 @@ struct ConvertSettings {
     options.add("tokenizer", &tokenizer, "in place of the model's: ascii, bytes, a tokenizer's file or folder")
         .placeholder("NAME");
     declare_force(options, &force);
-    options.add("precision", &precision, {"f32", "f16", "bf16"}, "with another --to: of the numbers that are written");
   }
 };
 
@@ -91,10 +90,8 @@ void from_checkpoint(ConvertSettings& settings) {
   while (folder && settings.save.size() > 1 && settings.save.back() == '/') settings.save.pop_back();  // "tuned/"
   const std::string checkpoint = checkpoint_path(settings.from);
   folder ? check_hugging_face(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
-  const std::string& word = settings.precision;
-  const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
   const auto save = folder ? save_as_hugging_face : save_as_llm_c;
-  say_notes(save(checkpoint, settings.save, precision));
+  say_notes(save(checkpoint, settings.save));
 }
 
 int convert(int argc, char** argv) {
@@ -102,12 +99,7 @@ int convert(int argc, char** argv) {
   Options options("convert", "Converts models of Hugging Face and llm.c to Petroglyph checkpoints, and back.");
   settings.declare(options);
   options.parse(argc, argv);
-  if (settings.to == "petroglyph") {
-    if (settings.precision != "f32") throw UsageError("--precision: checkpoints of ours have 32 bits a number");
-    to_checkpoint(settings);
-  } else {
-    from_checkpoint(settings);
-  }
+  settings.to == "petroglyph" ? to_checkpoint(settings) : from_checkpoint(settings);
   print("saved %s\n", settings.save.c_str());
   return 0;
 }

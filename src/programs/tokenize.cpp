@@ -28,7 +28,7 @@ struct Settings {
     options.section("A tokenizer");
     options
         .add("tokenizer", &tokenizer,
-             "ascii, bytes, a tokenizer's file, a folder with GPT-2's encoder.json and vocab.bpe, or a checkpoint")
+             "ascii, bytes, a tokenizer's file, a folder with vocab.json and merges.txt, or a checkpoint")
         .placeholder("NAME");
     options.add("replace", &replace, "ascii: '?' in place of every other character");
     options.add(

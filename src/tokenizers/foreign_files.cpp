@@ -266,11 +266,6 @@ std::unique_ptr<BytePairTokenizer> read_json_tokenizer(const Json& json, const s
 
 // ---- vocab.json and merges.txt --------------------------------------------------------------------------------------
 
-std::string path_of(const std::string& folder, const char* name, const char* other_name) {
-  const std::string path = folder + "/" + name, other = folder + "/" + other_name;
-  return !std::filesystem::exists(path) && std::filesystem::exists(other) ? other : path;
-}
-
 std::vector<std::string> read_merges(const std::string& path) {
   std::vector<std::string> merges;
   for (std::string& line : split(read_file(path), '\n')) {
@@ -307,9 +302,8 @@ void add_beside(Draft& draft, const Json& decoder, const Json& list, const Names
 }
 
 std::unique_ptr<BytePairTokenizer> read_two_files(const std::string& folder) {
-  const std::string vocab_path = path_of(folder, "encoder.json", "vocab.json"),
+  const std::string vocab_path = folder + "/vocab.json", merges_path = folder + "/merges.txt",
                     list_path = folder + "/added_tokens.json";
-  const std::string merges_path = path_of(folder, "vocab.bpe", "merges.txt");
   const Json vocab = read_json(vocab_path);
   Names names(folder);
   names.read_as_gpt2();
@@ -344,7 +338,7 @@ std::unique_ptr<BytePairTokenizer> read_tokenizer_json(const Json& json, const s
 
 const std::vector<std::string>& tokenizer_file_names() {
   static const std::vector<std::string> NAMES = {
-      "tokenizer.json",          "vocab.json",           "merges.txt", "encoder.json", "vocab.bpe", "added_tokens.json",
+      "tokenizer.json",          "vocab.json",           "merges.txt", "added_tokens.json",
       "special_tokens_map.json", "tokenizer_config.json"};
   return NAMES;
 }
@@ -353,8 +347,7 @@ std::unique_ptr<BytePairTokenizer> find_tokenizer(const std::string& folder) {
   const auto has = [&](const char* name) { return std::filesystem::exists(folder + "/" + name); };
   if (const std::string path = folder + "/tokenizer.json"; has("tokenizer.json"))
     return read_json_tokenizer(read_json(path), path, Names(folder));
-  for (const char* name : {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt"})
-    if (has(name)) return read_two_files(folder);  // it reports the missing file
+  if (has("vocab.json") || has("merges.txt")) return read_two_files(folder);  // it reports the missing file
   return nullptr;
 }
 

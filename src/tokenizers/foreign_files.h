@@ -2,8 +2,8 @@
 //
 //   tokenizer.json          Hugging Face's: {"model": {"type": "BPE", "vocab": {"!": 0, …}, "merges": ["Ġ t", …]},
 //                           "added_tokens": […], "pre_tokenizer": {"type": "ByteLevel"}, "post_processor": …}
-//   vocab.json, merges.txt  GPT-2's original names are encoder.json and vocab.bpe: {"!": 0, …}; "#version: 0.2", then a
-//                           merge on each line. Optionally added_tokens.json, {"<|user|>": 50257, …}
+//   vocab.json, merges.txt  {"!": 0, …}; "#version: 0.2", then a merge on each line. Optionally added_tokens.json,
+//                           {"<|user|>": 50257, …}
 //
 // In a folder, the first of these formats that exists is used. tokenizer_config.json and special_tokens_map.json in
 // the same folder name the end-of-text token and other special tokens. Only GPT-2's splitting of texts is supported;

@@ -128,7 +128,7 @@ std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
   if (auto found = find_tokenizer(folder)) return found;
   if (const std::string run = folder + "/model.safetensors"; std::filesystem::exists(run)) return of_checkpoint(run);
   throw Error("--tokenizer " + folder + ": no tokenizer is in this folder; expected tokenizer.json, vocab.json and " +
-              "merges.txt, encoder.json and vocab.bpe, or a run's model.safetensors");
+              "merges.txt, or a run's model.safetensors");
 }
 
 std::unique_ptr<Tokenizer> of_file(const std::string& path) {
