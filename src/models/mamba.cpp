@@ -69,7 +69,7 @@ struct Config {
 
 struct Block {
   Parameter* norm;              // (D)
-  Parameter* in_proj;           // (2I,D): W_v above W_z
+  Linear v_proj, z_proj;        // (I,D) each: W_v, W_z, the halves of in_proj (2I,D)
   Parameter *conv, *conv_bias;  // (I,K), (I)
   Linear x_proj;                // (R+2S,I): W_x
   Linear dt_proj;               // (I,R), with a bias (I): W_Δ, b_Δ
@@ -180,7 +180,9 @@ class Mamba final : public Model {
     const Init taps = Init::uniform(1 / numerics::sqrt(static_cast<real>(c.conv)));
     Block& b = blocks_.emplace_back();
     b.norm = &parameters.add(name + "norm.weight", {c.width}, Init::ones());
-    b.in_proj = &parameters.add(name + "in_proj.weight", {2 * I, c.width}, Init::normal(WEIGHT_DEVIATION));
+    Parameter* in_proj = &parameters.add(name + "in_proj.weight", {2 * I, c.width}, Init::normal(WEIGHT_DEVIATION));
+    b.v_proj = Linear(in_proj, 0, I);
+    b.z_proj = Linear(in_proj, I, I);
     b.conv = &parameters.add(name + "conv.weight", {I, c.conv}, taps);
     b.conv_bias = &parameters.add(name + "conv.bias", {I}, taps);
     b.x_proj = Linear(parameters, name + "x_proj", I, c.projected(), Init::normal(WEIGHT_DEVIATION));
@@ -222,14 +224,13 @@ class Mamba final : public Model {
   // Convolution and scan start from zeros; with `state` they continue after the earlier positions.
   void block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass) {
     const int D = config_.width, I = config_.inner, S = config_.state;
-    const int64_t N = pass.rows(), half = static_cast<int64_t>(I) * D;
+    const int64_t N = pass.rows();
     const real *const B = a.projected + config_.dt_rank, *const C = B + S;
-    const real *const W_v = w.in_proj->value, *const W_z = W_v + half;
 
     ops_.copy(a.x, 0, s.x, 0, s.x.bytes(), 1);
     ops_.rms_norm(s.r, s.inv_rms, a.x, w.norm->value, config_.norm_epsilon, N, D);  // r = norm(x)    (N,D)
-    ops_.linear(a.v, s.r, W_v, nullptr, N, D, I, Into::WRITE);                      // v = W_v r      (N,I)
-    ops_.linear(a.z, s.r, W_z, nullptr, N, D, I, Into::WRITE);                      // z = W_z r      (N,I)
+    w.v_proj.forward(ops_, a.v, s.r, N);                                            // v = W_v r      (N,I)
+    w.z_proj.forward(ops_, a.z, s.r, N);                                            // z = W_z r      (N,I)
     // u = silu(conv(v))                                                                                          (N,I)
     ops_.causal_convolution(s.u, state ? state->v.data() : nullptr, a.v, w.conv->value, w.conv_bias->value, pass.batch,
                             pass.count, I, config_.conv);
@@ -270,7 +271,7 @@ class Mamba final : public Model {
   void block_backward(const Block& w, const Saved::Block& a) {
     const int D = config_.width, I = config_.inner, S = config_.state, R = config_.dt_rank, P = config_.projected();
     const int batch = pass_.batch, T = pass_.count;
-    const int64_t N = pass_.rows(), half = static_cast<int64_t>(I) * D;
+    const int64_t N = pass_.rows();
     Saved& s = saved_;
     Gradients& g = gradients_;
     real *const dB = g.dprojected + R, *const dC = dB + S;
@@ -292,11 +293,9 @@ class Mamba final : public Model {
     // u = silu(conv(v))
     ops_.causal_convolution_backward(g.dv, w.conv->gradient, w.conv_bias->gradient, g.du, a.v, taps, bias, batch, T, I,
                                      config_.conv);
-    ops_.rms_norm(s.r, s.inv_rms, a.x, w.norm->value, config_.norm_epsilon, N, D);         // r again
-    ops_.linear_backward_weight(w.in_proj->gradient, nullptr, g.dv, s.r, N, D, I);         // v = W_v r
-    ops_.linear_backward_weight(w.in_proj->gradient + half, nullptr, g.dz, s.r, N, D, I);  // z = W_z r
-    ops_.linear_backward_input(g.dr, g.dv, w.in_proj->value, N, D, I, Into::WRITE);
-    ops_.linear_backward_input(g.dr, g.dz, w.in_proj->value + half, N, D, I, Into::ADD);
+    ops_.rms_norm(s.r, s.inv_rms, a.x, w.norm->value, config_.norm_epsilon, N, D);  // r again
+    w.v_proj.backward(ops_, g.dr, g.dv, s.r, N);                                    // v = W_v r
+    w.z_proj.backward(ops_, g.dr, g.dz, s.r, N, Into::ADD);                         // z = W_z r
     ops_.rms_norm_backward(g.dx, w.norm->gradient, g.dr, a.x, s.inv_rms, w.norm->value, N, D, Into::ADD);
   }
 

@@ -28,11 +28,13 @@ Linear::Linear(Parameters& parameters, const std::string& name, int in, int out,
   if (has_bias) bias = &parameters.add(name + ".bias", {out}, Init::zeros());
 }
 
-Linear::Linear(Parameter* weight)
-    : in(static_cast<int>(weight->shape[1])), out(static_cast<int>(weight->shape[0])), weight(weight) {}
+Linear::Linear(Parameter* weight) : Linear(weight, 0, static_cast<int>(weight->shape[0])) {}
+
+Linear::Linear(Parameter* weight, int first, int rows)
+    : in(static_cast<int>(weight->shape[1])), out(rows), weight(weight), first(first) {}
 
 void Linear::forward(Ops& ops, real* y, const real* x, int64_t N, Into into) const {
-  ops.linear(y, x, weight->value, bias ? bias->value : nullptr, N, in, out, into);
+  ops.linear(y, x, value(), bias ? bias->value : nullptr, N, in, out, into);
 }
 
 void Linear::backward(Ops& ops, real* dx, const real* dy, const real* x, int64_t N, Into into) const {
@@ -41,11 +43,11 @@ void Linear::backward(Ops& ops, real* dx, const real* dy, const real* x, int64_t
 }
 
 void Linear::backward_input(Ops& ops, real* dx, const real* dy, int64_t N, Into into) const {
-  ops.linear_backward_input(dx, dy, weight->value, N, in, out, into);
+  ops.linear_backward_input(dx, dy, value(), N, in, out, into);
 }
 
 void Linear::backward_weight(Ops& ops, const real* dy, const real* x, int64_t N) const {
-  ops.linear_backward_weight(weight->gradient, bias ? bias->gradient : nullptr, dy, x, N, in, out);
+  ops.linear_backward_weight(weight->gradient + first * in, bias ? bias->gradient : nullptr, dy, x, N, in, out);
 }
 
 Norm::Norm(Parameters& parameters, const std::string& name, int width, bool affine, real epsilon)

@@ -34,13 +34,15 @@ void check_length(const std::string& model, int length, int context);
 // Backward: dx = dy W,   dW = Σ_n dy_n ⊗ x_n,   db = Σ_n dy_n
 struct Linear {
   int in = 0, out = 0;
-  Parameter *weight = nullptr, *bias = nullptr;  // (out,in), (out) or null
+  Parameter *weight = nullptr, *bias = nullptr;  // (out,in) from row `first` on, (out) or null
+  int64_t first = 0;
 
   Linear() = default;
   // Declares name.weight and, with has_bias, name.bias, which begins as zeros.
   Linear(Parameters& parameters, const std::string& name, int in, int out, const Init& init, bool has_bias = false);
-  // With another layer's weight, such as the embedding's.
+  // With another layer's weight, such as the embedding's, or with `rows` rows of a weight that several layers share.
   explicit Linear(Parameter* weight);
+  Linear(Parameter* weight, int first, int rows);
 
   // y (N,out) from x (N,in), or y += that
   void forward(Ops& ops, real* y, const real* x, int64_t N, Into into = Into::WRITE) const;
@@ -49,6 +51,9 @@ struct Linear {
   // The halves of backward(), for layers that need only one of them, or the first one earlier.
   void backward_input(Ops& ops, real* dx, const real* dy, int64_t N, Into into = Into::WRITE) const;
   void backward_weight(Ops& ops, const real* dy, const real* x, int64_t N) const;
+
+ private:
+  const real* value() const { return weight->value + first * in; }
 };
 
 // Layer normalization: plain, y = (x − mean x) / std x, or affine, with ε, a gain and a bias:

@@ -353,7 +353,8 @@ class ChunkedGpt final : public Model {
   Ops& ops_;
   Parameter* token_embedding_;  // (vocab,D)
   Parameter* padding_;          // (D)
-  Parameter *qkv_, *relative_;  // (3D,D): W_q above W_kv; (heads,C)
+  Linear q_, kv_;               // (D,D), (2D,D): W_q, W_kv, one parameter (3D,D)
+  Parameter* relative_;         // (heads,C)
   Linear out_;                  // (D,D)
   Norm norm_1_, norm_2_;
   Mlp mlp_;
@@ -386,9 +387,6 @@ class ChunkedGpt final : public Model {
   // Where the first of the last ones of C stands.
   int first_end(const Layer& a) const { return a.length - 1 - (a.made - 1) * config_.chunk; }
 
-  // Of qkv: the rows of the keys and values stand behind the queries'.
-  int64_t kv_rows() const { return int64_t{1} * config_.width * config_.width; }
-
   ChunkedGpt(const Config& config, Ops& ops) : config_(config), ops_(ops) {
     const Config& c = config_;
     const int D = c.width;
@@ -399,7 +397,9 @@ class ChunkedGpt final : public Model {
     const std::string attention = "blocks.0.attention.";
     token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, D}, small);
     padding_ = &parameters.add("padding", {D}, small);
-    qkv_ = &parameters.add(attention + "qkv.weight", {3 * D, D}, inputs(D));
+    Parameter* qkv = &parameters.add(attention + "qkv.weight", {3 * D, D}, inputs(D));
+    q_ = Linear(qkv, 0, D);
+    kv_ = Linear(qkv, D, 2 * D);
     relative_ = &parameters.add(attention + "relative", {c.heads, c.chunk}, small);
     out_ = Linear(parameters, attention + "out", D, D, inputs(D));
     norm_1_ = Norm(parameters, "blocks.0.norm_1", D, true);
@@ -419,7 +419,7 @@ class ChunkedGpt final : public Model {
     ops_.embedding(s.layers[0].x, token_embedding_->value, nullptr, input.tokens_for("regular_gpt"), 0, pass.batch,
                    pass.count, D);
     ops_.scale(s.layers[0].x, s.layers[0].x, numerics::sqrt(static_cast<real>(D)), pass.rows() * D);
-    ops_.linear(s.kv_before, padding_->value, qkv_->value + kv_rows(), nullptr, 1, D, 2 * D, Into::WRITE);
+    kv_.forward(ops_, s.kv_before, padding_->value, 1);
     for (size_t l = 0; l < layers; ++l) {
       layer_forward(l, s, training ? nullptr : &(*caches)[l], pass);
       const Layer& next = s.layers[l + 1];
@@ -453,13 +453,13 @@ class ChunkedGpt final : public Model {
     Layer& a = s.layers[l];
     const int64_t N = static_cast<int64_t>(B) * a.length, R = static_cast<int64_t>(B) * a.made;
     real* const x = s.layers[l + 1].x.data();
-    ops_.linear(a.kv, a.x, qkv_->value + kv_rows(), nullptr, N, D, 2 * D, Into::WRITE);  // k, v of all   (N,2D)
+    kv_.forward(ops_, a.kv, a.x, N);  // k, v = W_kv x, of all (N,2D)
     if (decoding) append(ops_, *cache, a.kv, 2 * D, pass, D);
     if (decoding)
       ops_.copy(x, 0, a.x, 0, a.x.bytes(), 1);
     else
       ops_.take_rows(x, a.x, B, a.length, first_end(a), config_.chunk, a.made, D);  // x of the last (R,D)
-    ops_.linear(a.q, x, qkv_->value, nullptr, R, D, D, Into::WRITE);                // q             (R,D)
+    q_.forward(ops_, a.q, x, R);                                                    // q = W_q x     (R,D)
     ops_.dilated_attention(a.y, a.weights, attention_input(a, s, decoding ? cache->data() : a.kv), shape(l, s, pass));
     out_.forward(ops_, x, a.y, R, Into::ADD);      // x += W_out y
     norm_1_.in_place(ops_, a.norm_1, x, R);        // x = norm_1(x)
@@ -479,15 +479,10 @@ class ChunkedGpt final : public Model {
     attention_backward(l);
 
     dlower_.resize(ops_, {N, D});
-    const real* const kv_weight = qkv_->value + kv_rows();
-    real* const dkv_weight = qkv_->gradient + kv_rows();
     ops_.take_rows(r_, a.x, B, a.length, first_end(a), config_.chunk, a.made, D);
-    ops_.linear_backward_weight(qkv_->gradient, nullptr, dq_, r_, R, D, D);
-    ops_.linear_backward_weight(dkv_weight, nullptr, dkv_, a.x, N, D, 2 * D);
-    ops_.linear_backward_weight(dkv_weight, nullptr, dkv_before_, padding_->value, 1, D, 2 * D);
-    ops_.linear_backward_input(padding_->gradient, dkv_before_, kv_weight, 1, D, 2 * D, Into::ADD);
-    ops_.linear_backward_input(dx_, dq_, qkv_->value, R, D, D, Into::ADD);
-    ops_.linear_backward_input(dlower_, dkv_, kv_weight, N, D, 2 * D, Into::WRITE);
+    q_.backward(ops_, dx_, dq_, r_, R, Into::ADD);
+    kv_.backward(ops_, dlower_, dkv_, a.x, N);
+    kv_.backward(ops_, padding_->gradient, dkv_before_, padding_->value, 1, Into::ADD);
     ops_.add_to_rows(dlower_, dx_, B, a.length, first_end(a), config_.chunk, a.made, D);
   }
 
