@@ -32,28 +32,24 @@ struct ClusterSettings : InspectionSettings {
 };
 
 // A checkpoint and the input string of its model.
-struct ClusterSubject {
+struct ClusterSubject : OpenedCheckpoint {
   ClusterSubject(const std::string& checkpoint, const ClusterSettings& settings, Ops& ops)
-      : opened(checkpoint, {"train_regular"}, ops),
-        task(language_learned(opened.file.path(), opened.state, settings.length)) {
-    const std::string& model = opened.state.model;
-    if (model != "regular_gpt" && model != "transformer")
-      throw Error(opened.file.path() + ": a " + model + " does not show its layers; regular_gpt and transformer do");
+      : OpenedCheckpoint(checkpoint, {"train_regular"}, ops),
+        task(language_learned(file.path(), state, settings.length)) {
+    if (state.model != "regular_gpt" && state.model != "transformer")
+      throw Error(file.path() + ": a " + state.model + " does not show its layers; regular_gpt and transformer do");
     string = task.batch(1, stream_of("clusters"), 0, 0, 1).tokens;
-    const int longest = opened.model->longest();
-    if (string.size() > static_cast<size_t>(longest))
+    if (string.size() > static_cast<size_t>(model->longest()))
       throw UsageError(
-          text("--length %zu: %s reads %d symbols at most", string.size(), opened.file.path().c_str(), longest));
+          text("--length %zu: %s reads %d symbols at most", string.size(), file.path().c_str(), model->longest()));
   }
 
   // For a tree of layers, the number of vectors that are combined into one; else 0.
   int chunk() const {
-    const Json& config = opened.state.config;
-    const bool folded = opened.state.model == "regular_gpt" && config.at("thickness").integer() == 1;
-    return folded ? static_cast<int>(config.at("chunk").integer()) : 0;
+    const bool folded = state.model == "regular_gpt" && state.config.at("thickness").integer() == 1;
+    return folded ? static_cast<int>(state.config.at("chunk").integer()) : 0;
   }
 
-  OpenedCheckpoint opened;
   RegularLanguage task;
   SymbolString string;
 };
@@ -88,9 +84,9 @@ std::string rows_of(const std::string& path, const LayerVectors& vectors, const 
 
 // Prints a summary of the projection, draws it, and returns its rows of the table.
 std::string look_into(const ClusterSubject& subject, Ops& ops, Figure& figure) {
-  const RunState& state = subject.opened.state;
-  const std::string &path = subject.opened.file.path(), &language = state.options.at("task").string();
-  const LayerVectors vectors = layer_vectors(*subject.opened.model, ops, subject.string, subject.chunk());
+  const RunState& state = subject.state;
+  const std::string &path = subject.file.path(), &language = state.options.at("task").string();
+  const LayerVectors vectors = layer_vectors(*subject.model, ops, subject.string, subject.chunk());
   const int points = static_cast<int>(vectors.points.size());
   const PrincipalComponents plane = principal_components(vectors.x, points, vectors.width, 2);
   const PointClasses classes = classes_of(subject.task.automaton(), subject.string, vectors.points, MOST_CLASSES);

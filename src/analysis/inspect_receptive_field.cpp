@@ -38,58 +38,44 @@ struct FieldSettings : InspectionSettings {
 };
 
 // One checkpoint: the model and its input.
-class FieldSubject {
- public:
+struct FieldSubject : OpenedCheckpoint {
   FieldSubject(const std::string& checkpoint, const FieldSettings& settings, Ops& ops)
-      : path_(checkpoint),
-        settings_(settings),
-        ops_(ops),
-        opened_(checkpoint, {"train_regular", "train_text", "convert"}, ops) {
-    const std::string& file = opened_.file.path();
-    const Model& model = *opened_.model;
-    if (regular()) {  // a model with one answer a string accepts any length
+      : OpenedCheckpoint(checkpoint, {"train_regular", "train_text", "convert"}, ops) {
+    if (state.program == "train_regular") {  // a model with one answer a string accepts any length
       if (!settings.text.empty())
         throw UsageError("--text " + settings.text + ": this model was trained on a regular language, not on text");
-      const int length = window_length(model, file, settings.length, 500);
-      task_ = std::make_unique<RegularLanguage>(language_learned(file, opened_.state, length));
+      const int length = window_length(*model, file.path(), settings.length, 500);
+      task = std::make_unique<RegularLanguage>(language_learned(file.path(), state, length));
+      title = state.model + ", " + state.options.at("task").string();
       return;
     }
-    const int context = context_of(opened_.state), window = model.window();
+    const int context = context_of(state), window = model->window();
     if (window > 0 && settings.length > 0 && settings.length != window)
-      throw UsageError(text("--length %d: %s reads windows of %d tokens only", settings.length, file.c_str(), window));
-    const int otherwise = opened_.state.program == "train_text" ? 4 * context : context;
-    const int length = window > 0 ? window : window_length(model, file, settings.length, otherwise);
-    task_ = windows_of_text(opened_.file, opened_.state, settings.text, length, settings.samples);
+      throw UsageError(
+          text("--length %d: %s reads windows of %d tokens only", settings.length, file.path().c_str(), window));
+    const int otherwise = state.program == "train_text" ? 4 * context : context;
+    const int length = window > 0 ? window : window_length(*model, file.path(), settings.length, otherwise);
+    task = windows_of_text(file, state, settings.text, length, settings.samples);
+    title = state.model + ", text";
   }
 
-  const std::string& path() const { return path_; }  // as the user wrote it
-  std::string title() const {
-    return opened_.state.model + ", " + (regular() ? opened_.state.options.at("task").string() : "text");
-  }
-
-  // (T): the fraction of the gradient at the j + 1 most recent positions, averaged over the samples
-  std::vector<double> cumulative() const {
-    std::vector<double> mean;
-    const auto samples = static_cast<int>(std::min<int64_t>(settings_.samples, task_->evaluation_samples()));
-    for (int sample = 0; sample < samples; ++sample) {
-      const Batch batch = task_->batch(1, stream_of("evaluate"), 0, sample, 1);
-      const std::vector<double> one =
-          receptive_field(opened_.state.model, opened_.state.config, *opened_.model, ops_, batch.tokens).cumulative;
-      mean.resize(one.size());
-      for (size_t j = 0; j < mean.size(); ++j) mean[j] += one[j] / samples;
-    }
-    return mean;
-  }
-
- private:
-  bool regular() const { return opened_.state.program == "train_regular"; }
-
-  const std::string path_;
-  const FieldSettings& settings_;
-  Ops& ops_;
-  OpenedCheckpoint opened_;
-  std::unique_ptr<Task> task_;
+  std::unique_ptr<Task> task;
+  std::string title;
 };
+
+// (T): the fraction of the gradient at the j + 1 most recent positions, averaged over the samples
+std::vector<double> mean_cumulative(const FieldSubject& subject, int most, Ops& ops) {
+  std::vector<double> mean;
+  const auto samples = static_cast<int>(std::min<int64_t>(most, subject.task->evaluation_samples()));
+  for (int sample = 0; sample < samples; ++sample) {
+    const Batch batch = subject.task->batch(1, stream_of("evaluate"), 0, sample, 1);
+    const std::vector<double> one =
+        receptive_field(subject.state.model, subject.state.config, *subject.model, ops, batch.tokens).cumulative;
+    mean.resize(one.size());
+    for (size_t j = 0; j < mean.size(); ++j) mean[j] += one[j] / samples;
+  }
+  return mean;
+}
 
 // How many of the most recent positions are needed for this fraction of the gradient.
 size_t positions_with(const std::vector<double>& cumulative, double share) {
@@ -119,14 +105,14 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   Figure figure("Cumulative gradient norms, from the last position to the first");
   std::string csv = "checkpoint,position,share\n";
   for (const auto& subject : open_all<FieldSubject>(settings, *ops)) {
-    const std::vector<double> share = subject->cumulative();
-    print_share(subject->title(), share);
+    const std::vector<double> share = mean_cumulative(*subject, settings.samples, *ops);
+    print_share(subject->title, share);
     std::vector<double> positions;
     for (size_t j = 0; j < share.size(); ++j) {
       positions.push_back(static_cast<double>(share.size() - 1 - j));
-      csv += csv_cell(subject->path()) + text(",%zu,", share.size() - 1 - j) + number_text(share[j], 9) + "\n";
+      csv += csv_cell(subject->given) + text(",%zu,", share.size() - 1 - j) + number_text(share[j], 9) + "\n";
     }
-    figure.panel(subject->title())
+    figure.panel(subject->title)
         .x("position")
         .y("share of the gradient's norms")
         .y_range(0, 1.02)

@@ -31,7 +31,7 @@ void InspectionSettings::declare(Options& options, const std::string& which) {
 
 OpenedCheckpoint::OpenedCheckpoint(const std::string& file_or_folder, const std::vector<std::string>& programs,
                                    Ops& ops)
-    : file(checkpoint_path(file_or_folder)), state(read_run_state(file)) {
+    : given(file_or_folder), file(checkpoint_path(given)), state(read_run_state(file)) {
   if (std::find(programs.begin(), programs.end(), state.program) == programs.end())
     throw Error(file.path() + ": a checkpoint of " + state.program + ", expected one of " + join(programs, " or "));
   model = load_model(file, state, ops);

@@ -44,6 +44,7 @@ struct InspectionSettings {
 struct OpenedCheckpoint {
   OpenedCheckpoint(const std::string& file_or_folder, const std::vector<std::string>& programs, Ops& ops);
 
+  std::string given;  // the path, as the user wrote it
   SafetensorsFile file;
   RunState state;
   std::unique_ptr<Model> model;
