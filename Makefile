@@ -41,7 +41,7 @@ OPENMP_LIBRARY := $(if $(filter -fopenmp,$(OPENMP_FLAGS)),$(or $(LIBGOMP:%=% -ld
 WARNINGS := -Wall -Wextra -Wno-psabi -Wno-unknown-pragmas $(if $(CLANG),-Wno-pass-failed)
 # Loops that compute (SPEED) need -O3; all other files compile fastest with -Og. Results do not depend on the level.
 OPTIMIZE = -Og
-SPEED := $(addprefix $(BUILD)/,cpu/%.o math/%.o reference/%.o tokenizers/%.o test/numerics%.o test/host_run.o test/gpu_run.o test/peak.o \
+SPEED := $(addprefix $(BUILD)/,cpu/%.o math/%.o reference/%.o tokenizers/%.o test/numerics.o test/host_run.o test/gpu_run.o test/peak.o \
   test/gpu_math%.o test/ptx%.o host/gpu/%.o)
 $(SPEED): OPTIMIZE = -O3
 # The reference defines the operations; no vectoriser touches it.
@@ -138,7 +138,7 @@ $(if $(filter clean,$(MAKECMDGOALS)),$(addprefix $(BUILD)/,version.stamp sources
 TESTS := host_run ranks reproduction programs images exchange runs numerics files oracle analysis regular_languages text_data bits \
   storm damage failing_calls cuda_on_host_test gpu_math_on_host
 DOUBLE_TESTS := gradients oracle identities analysis
-OTHER_TESTS := bench bench_ranks side_by_side fuzz gradients identities numerics_exhaustive ptx_run ptx_opcodes ptx_mutations gpu_run gpu_math
+OTHER_TESTS := bench bench_ranks side_by_side fuzz gradients identities ptx_run ptx_opcodes ptx_mutations gpu_run gpu_math
 SHIM := $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o
 ON_HOST := $(KERNELS:src/%.cu=$(BUILD)/host/%.o) $(BUILD)/host/train/device.o $(SHIM)
 $(BUILD)/libtest.a: $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard test/cases.cpp test/model_cases.cpp test/fingerprints.cpp test/gpu_checks.cpp test/peak.cpp test/ptx/*.cpp))

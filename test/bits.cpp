@@ -23,7 +23,6 @@
 #include "cases.h"
 #include "check.h"
 #include "cpu/cpu.h"
-#include "cpu/lanes.h"
 #include "cpu/loops.h"
 #include "cpu/make_cpu.h"
 #include "fingerprints.h"
@@ -43,26 +42,6 @@ MakeOps cpu_of(int threads) {
     static_cast<Cpu&>(*ops).share_all();
     return ops;
   };
-}
-
-// ---- Lanes ----------------------------------------------------------------------------------------------------------
-
-// Of equal zeros every fold takes the same one, in whatever instructions: that of the lower lane, as a warp's shuffles
-// do.
-void largest_of_zeros(Test& test) {
-  std::vector<real> found, expected;
-  for (uint64_t i = 0; i < 1000; ++i) {
-    const Random4 random = philox(SEED, 0, 0, i);
-    real lanes[LANES];
-    for (int l = 0; l < LANES; ++l)
-      lanes[l] = (random.word[1] >> (l % 7)) % 4 == 0 ? real(-1) : (random.word[0] >> l) & 1 ? real(-0.0) : real(0);
-    found.push_back(fold_largest(lanes));
-    for (int width = LANES / 2; width > 0; width /= 2)
-      for (int l = 0; l < width; ++l)
-        if (lanes[l + width] > lanes[l]) lanes[l] = lanes[l + width];
-    expected.push_back(lanes[0]);
-  }
-  test.equal("as lane by lane", found, expected);
 }
 
 // Of equal ones the first; −0 and 0 are equal.
@@ -376,7 +355,6 @@ int main(int argc, char** argv) {
   for (const int N : {1, 4, 9})
     for (const int threads : {1, 2})
       test.run(text("held weights, %d rows, threads %d", N, threads), [&](Test& t) { held_weights(t, N, threads); });
-  test.run("largest of zeros", largest_of_zeros);
   test.run("argmax", lowest_of_the_largest);
   test.run("large products", large_products);
   test.run("resumed", resumed);

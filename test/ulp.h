@@ -1,6 +1,5 @@
 // How far the functions of numerics.h are from the truth: the error of a float in ulp, the table of functions with the
-// bound that each must keep, and the loop that measures one over a set of arguments. test/numerics.cpp measures a
-// sample, test/numerics_exhaustive.cpp all 2^32 arguments.
+// bound that each must keep, and the loop that measures one over a set of arguments (test/numerics.cpp).
 #pragma once
 
 #include <algorithm>

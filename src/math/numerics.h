@@ -28,8 +28,8 @@
 // 6. Randomness is a function of (seed, stream, step, index); see random.h.
 //
 // "At most 0.82 ulp, at x" is the largest error over all 2³² arguments and the argument where it occurs, as measured by
-// test/numerics_exhaustive.cpp against libm's double function. The bounds are rounded up; tests check them with the
-// table in test/ulp.h.
+// `NUMERICS=all build/test/numerics accuracy` against libm's double function. The bounds are rounded up; tests check
+// them with the table in test/ulp.h.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Register allocation: a place for each of a kernel's values.
+// A place for each of a kernel's values, and which of them may be read before they are written.
 #pragma once
 
 #include <string>

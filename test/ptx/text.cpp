@@ -9,7 +9,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <sstream>
 
 namespace ptx {
 namespace {
@@ -74,8 +73,8 @@ class Reader {
   }
   const std::string& file() const { return file_; }
 
-  // Source position of what follows: ".loc FILE LINE COLUMN[, function_name …, inlined_at FILE LINE COLUMN]".
-  unsigned source = 0, line = 0, caller_source = 0, caller_line = 0;
+  // Source position of what follows: ".loc FILE LINE COLUMN …".
+  unsigned source = 0, line = 0;
 
  private:
   const std::string& text_;
@@ -138,10 +137,7 @@ void read_directive(Reader& in, const std::string& name, Kernel& kernel) {
   if (name == ".loc") {
     in.source = in.number();
     in.line = in.number();
-    in.caller_source = in.caller_line = 0;
-    const std::string words = in.until('\n'), inlined = "inlined_at ";
-    if (words.find(inlined) != std::string::npos)
-      std::istringstream(words.substr(words.find(inlined) + inlined.size())) >> in.caller_source >> in.caller_line;
+    in.until('\n');
   } else if (name == ".pragma") {
     in.until(';');
   } else if (name == ".reg") {
@@ -169,8 +165,6 @@ void read_instruction(Reader& in, Kernel& kernel) {
   std::replace(s.text.begin(), s.text.end(), '\t', ' ');
   s.file = in.source;
   s.line = in.line;
-  s.caller_file = in.caller_source;
-  s.caller_line = in.caller_line;
   kernel.statements.push_back(std::move(s));
 }
 
@@ -224,6 +218,13 @@ Kernel read_kernel(Reader& in, const std::string& launch_shared) {
   return kernel;
 }
 
+// A constant c for which max.f32 of x and c is x > c ? x : c for every x, NaN and zeros included.
+bool is_exact_bound(const std::string& operand) {
+  if (operand.compare(0, 2, "0f") != 0) return false;
+  const unsigned long bits = std::strtoul(operand.c_str() + 2, nullptr, 16);
+  return (bits & 0x7fffffff) <= 0x7f800000 && bits != 0x80000000;
+}
+
 }  // namespace
 
 std::vector<Kernel> parse_kernels(const std::string& text, const std::string& file) {
@@ -264,29 +265,14 @@ std::string source_of(const Kernel& kernel, const Statement& s) {
   return std::filesystem::path(file->second).filename().string() + ":" + std::to_string(s.line);
 }
 
-namespace {
-
-std::string line_of(const Kernel& kernel, unsigned source, unsigned line) {
-  const auto file = kernel.sources.find(source);
-  if (file == kernel.sources.end() || line == 0) return "";
+std::string source_text(const Kernel& kernel, const Statement& s) {
+  const auto file = kernel.sources.find(s.file);
+  if (file == kernel.sources.end() || s.line == 0) return "";
   std::ifstream in(file->second);
   std::string words;
-  for (unsigned n = 0; n < line && std::getline(in, words); ++n) {
+  for (unsigned n = 0; n < s.line && std::getline(in, words); ++n) {
   }
   return in ? stripped(words) : "";
-}
-
-}  // namespace
-
-std::string source_text(const Kernel& kernel, const Statement& s) {
-  return line_of(kernel, s.file, s.line) + " | " + line_of(kernel, s.caller_file, s.caller_line);
-}
-
-// A constant c for which max.f32 of x and c is x > c ? x : c for every x, NaN and zeros included.
-bool is_exact_bound(const std::string& operand) {
-  if (operand.compare(0, 2, "0f") != 0) return false;
-  const unsigned long bits = std::strtoul(operand.c_str() + 2, nullptr, 16);
-  return (bits & 0x7fffffff) <= 0x7f800000 && bits != 0x80000000;
 }
 
 void check_arithmetic(const Kernel& kernel) {
@@ -298,7 +284,7 @@ void check_arithmetic(const Kernel& kernel) {
     if (s.opcode == "fma.rn.f32") {
       const auto [at, added] = written.emplace(std::pair(s.file, s.line), false);
       if (added) {
-        const std::string line = line_of(kernel, s.file, s.line);
+        const std::string line = source_text(kernel, s);
         at->second = line.find("__fmaf_rn(") != std::string::npos || line.find("numerics::fma(") != std::string::npos;
       }
       if (!at->second) fail("a fused multiply-add that the source does not write");

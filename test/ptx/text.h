@@ -23,8 +23,7 @@ struct Statement {
   std::string opcode;
   std::vector<std::string> operands;  // "{%f1, %f2}" and "[%rd1+4]" count as one operand
   std::string text;
-  // Source position, if nvcc reports it; for an inlined function also the position of the call.
-  unsigned file = 0, line = 0, caller_file = 0, caller_line = 0;
+  unsigned file = 0, line = 0;  // source position, if nvcc reports it
 };
 
 // A variable in the kernel's parameters or in its shared memory.
@@ -53,7 +52,7 @@ std::vector<Kernel> parse_kernels(const std::string& text, const std::string& fi
 
 // "product.cuh:236", or "".
 std::string source_of(const Kernel& kernel, const Statement& s);
-// The source line of the statement and of the call.
+// The line of source.
 std::string source_text(const Kernel& kernel, const Statement& s);
 // Throws a Fault for arithmetic that nvcc chose and the source did not write. The first is a fused multiply-add whose line
 // of source does not say __fmaf_rn or numerics::fma: a contraction has the line of its addition, and CUDA's math functions
