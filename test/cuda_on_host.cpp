@@ -106,7 +106,6 @@ class Fiber {
 enum class Waiting { NO, BLOCK, WARP };
 
 struct Thread {
-  uint3 index = {};
   Fiber* fiber = nullptr;  // null: not started
   Waiting waiting = Waiting::NO;
   Place place = {};
@@ -252,7 +251,7 @@ int next_thread() {
 void make_current(int thread) {
   block.current = thread;
   block.threads[thread].waiting = Waiting::NO;
-  threadIdx = block.threads[thread].index;
+  threadIdx = {static_cast<unsigned>(thread), 0, 0};
 }
 
 Fiber* idle_fiber() {
@@ -403,17 +402,6 @@ void check_shared() {
 
 // ---- Blocks ----
 
-void shape_threads(dim3 shape) {
-  blockDim = shape;
-  block.size = static_cast<int>(shape.x * shape.y * shape.z);
-  int i = 0;
-  for (unsigned z = 0; z < shape.z; ++z) {
-    for (unsigned y = 0; y < shape.y; ++y) {
-      for (unsigned x = 0; x < shape.x; ++x) block.threads[i++].index = {x, y, z};
-    }
-  }
-}
-
 void run_block() {
   block.live = block.size;
   block.at_barrier = 0;
@@ -455,13 +443,15 @@ Order order() { return choice.order; }
 
 void run(const Kernel& kernel) {
   if (block.kernel != nullptr) throw Fault("kernel " + kernel.name + " was launched by kernel " + block.kernel->name);
+  if (kernel.block.y * kernel.block.z != 1) throw Fault("kernel " + kernel.name + ": not supported: blocks of rows");
   order_now = choice.order;
   random_state = choice.seed * 2654435761u | 1;
   block.kernel = &kernel;
   const std::unique_ptr<Block, void (*)(Block*)> at_end(&block, [](Block* b) { b->kernel = nullptr; });
   ++block.launch;
   gridDim = kernel.grid;
-  shape_threads(kernel.block);
+  blockDim = kernel.block;
+  block.size = static_cast<int>(blockDim.x);
   forget_shared();
   if (kernel.shared_bytes > 0) add_shared("of the launch", kernel.shared_bytes, 1024);
   const uint64_t blocks = static_cast<uint64_t>(gridDim.x) * gridDim.y * gridDim.z;

@@ -40,28 +40,17 @@ void compare(Test& test, const std::string& name, const std::vector<double>& exp
 }
 
 // Every parameter of the file into the model; they must be the same set with the same shapes.
-bool load_parameters(Test& test, Model& model, const SafetensorsFile& file) {
-  bool complete = true;
+void load_parameters(Model& model, const SafetensorsFile& file) {
+  for (const Parameter& parameter : model.parameters.list())
+    if (!file.find("param/" + parameter.name)) throw Error("param/" + parameter.name + " is missing from the file");
   for (const std::string& name : file.names()) {
     if (name.rfind("param/", 0) != 0) continue;
-    Parameter* parameter = model.parameters.find(name.substr(6));
-    const auto& entry = file.entry(name);
-    if (!parameter || parameter->shape != entry.shape) {
-      test.check(name, false,
-                 !parameter ? "unknown to the model"
-                            : "shape " + shape_text(entry.shape) + ", the model has " + shape_text(parameter->shape));
-      complete = false;
-      continue;
-    }
+    const Parameter* parameter = model.parameters.find(name.substr(6));
+    if (!parameter || parameter->shape != file.entry(name).shape)
+      throw Error(name + " is unknown to the model, or has another shape there");
     const std::vector<float> values = file.read_as_float(name);
     model.parameters.upload(*parameter, std::vector<real>(values.begin(), values.end()));
   }
-  for (const Parameter& parameter : model.parameters.list()) {
-    if (file.find("param/" + parameter.name)) continue;
-    test.check("param/" + parameter.name, false, "missing from the file");
-    complete = false;
-  }
-  return complete;
 }
 
 // input/tokens or input/patches on the device
@@ -114,7 +103,7 @@ void compare_file(Test& test, const std::string& path) {
   const SafetensorsFile file(path);
   const auto ops = make_cpu(0);
   const auto model = make_model(file.metadata("model"), Json::parse(file.metadata("config"), path), *ops);
-  if (!load_parameters(test, *model, file)) return;
+  load_parameters(*model, file);
 
   const FixtureInput fixture(file, *ops);
   const Input input = fixture.input();

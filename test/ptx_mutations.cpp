@@ -239,17 +239,6 @@ struct Mutation {
   uint32_t draw;
 };
 
-// Each kind has its own random sequence: a smaller number of mutations is a subset of a larger one.
-class Draw {
- public:
-  explicit Draw(size_t kind) : kind_(static_cast<uint32_t>(kind)) {}
-  uint32_t operator()() { return philox(SEED, stream_of("mutations"), kind_, count_++).word[0]; }
-
- private:
-  uint32_t kind_;
-  uint64_t count_ = 0;
-};
-
 // Draws equally many of every kind, each at an instruction that some check executes; none if the kind applies nowhere.
 std::vector<Mutation> draw_mutations(const ptx::Programs& programs, const std::vector<Reached>& reached, size_t count) {
   std::map<size_t, std::vector<uint8_t>> executed;
@@ -264,7 +253,10 @@ std::vector<Mutation> draw_mutations(const ptx::Programs& programs, const std::v
   std::vector<Mutation> mutations;
   std::set<std::tuple<size_t, size_t, size_t>> drawn;
   for (size_t kind = 0; kind < std::size(KINDS); ++kind) {
-    Draw draw(kind);
+    uint64_t draws = 0;  // each kind has its own random sequence: a few mutations are a subset of many
+    const auto draw = [&] {
+      return philox(SEED, stream_of("mutations"), static_cast<uint32_t>(kind), draws++).word[0];
+    };
     const size_t wanted = count / std::size(KINDS) + (kind < count % std::size(KINDS) ? 1 : 0);
     size_t found = 0;
     for (int tries = 0; found < wanted && tries < 2000000; ++tries) {

@@ -10,8 +10,8 @@
 namespace ptx {
 namespace {
 
-const char* const SPECIALS[] = {"%tid.x",   "%tid.y",   "%tid.z",    "%ntid.x",   "%ntid.y",   "%ntid.z", "%ctaid.x",
-                                "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid"};
+// Blocks have one dimension, grids at most two.
+const char* const SPECIALS[] = {"%tid.x", "%ntid.x", "%ctaid.x", "%ctaid.y"};
 
 // Splits "setp.lt.f32" into words.
 std::vector<std::string> words_of(const std::string& opcode) {

@@ -44,6 +44,7 @@ void set(Warp& warp, const Constant& c) {
 void check_limits(const Program& program, const Launch& launch) {
   const unsigned threads = launch.block.size();
   const auto fail = [&](const std::string& why) { throw Fault("kernel " + program.name + ": " + why); };
+  if (launch.block.y * launch.block.z * launch.grid.z != 1) fail("not supported: blocks of rows, grids of planes");
   if (threads == 0 || threads > program.most_threads)
     fail(std::to_string(threads) + " threads a block, its __launch_bounds__ promises at most " +
          std::to_string(program.most_threads));
@@ -82,24 +83,10 @@ void Block::prepare_warp(Warp& warp, Shape index) {
   warp.synchronized = clock.barrier();
   for (const uint32_t place : program_.watched) warp.predicate(place) = 0;
   for (const Constant& c : program_.unwritten) set(warp, c);
-  const Shape &size = launch_.block, &grid = launch_.grid;
   for (const Special& special : program_.specials) {
     uint32_t* to = warp.lanes_of<uint32_t>(special.place);
     for (unsigned l = 0; l < LANES; ++l) {
-      const unsigned t = first + l;
-      const unsigned values[] = {t % size.x,
-                                 t / size.x % size.y,
-                                 t / size.x / size.y,
-                                 size.x,
-                                 size.y,
-                                 size.z,
-                                 index.x,
-                                 index.y,
-                                 index.z,
-                                 grid.x,
-                                 grid.y,
-                                 grid.z,
-                                 l};
+      const unsigned values[] = {first + l, launch_.block.x, index.x, index.y};
       to[l] = values[special.which];
     }
   }

@@ -205,7 +205,7 @@ Kernel read_kernel(Reader& in, const std::string& launch_shared) {
   }
   while (!in.take('{')) {
     const std::string limit = in.word();
-    if (limit == ".maxntid" || limit == ".reqntid") {
+    if (limit == ".maxntid") {
       kernel.most_threads = in.number();
       while (in.take(',')) kernel.most_threads *= in.number();
     } else if (limit == ".minnctapersm") {
@@ -241,7 +241,7 @@ std::vector<Kernel> parse_kernels(const std::string& text, const std::string& fi
       sources[number] = quoted(in);
     } else if (directive == ".section") {
       in.until('}');
-    } else if (directive == ".visible" || directive == ".weak") {
+    } else if (directive == ".visible") {
       continue;
     } else if (directive == ".extern") {
       if (in.word() != ".shared") in.fail("unknown .extern");
