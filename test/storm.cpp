@@ -3,8 +3,6 @@
 //
 //   storm [--kills N] [--rounds N] [--seed N]     make storm: long; make test: a minute's part
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +13,6 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/program.h"
@@ -23,8 +20,6 @@
 #include "base/text.h"
 #include "check.h"
 #include "dice.h"
-#include "reproduction/experiment.h"
-#include "reproduction/run_experiment.h"
 #include "shell.h"
 
 namespace petroglyph {
@@ -37,45 +32,47 @@ void pause_for(double seconds) { std::this_thread::sleep_for(std::chrono::durati
 const std::string SIZES =
     " --width 8 --batch 2 --eval-samples 4 --eval-every 5 --threads 1 --device cpu --save-every 1";
 
-// The disturbed command. Its folder is runs/a, or that of the experiment.
+// The disturbed command. Its folder is runs/a, or those of the experiment.
 struct Scenario {
-  std::string name, program, words;
+  std::string name, command;
   bool several = false;  // several runs: the same command continues them
 };
 
 std::vector<Scenario> scenarios() {
   return {
-      {"copy", "train_copy", "--model rnn --hidden 8 --length 3 --steps 40 --stop-at 2" + SIZES},
-      {"comparison", "train_copy",
-       "--compare rnn:hidden=8,transformer --layers 1 --length 3 --steps 20 --stop-at 2 --evaluate-lengths 2" + SIZES,
+      {"copy", "train_copy --name a --model rnn --hidden 8 --length 3 --steps 40 --stop-at 2" + SIZES},
+      {"comparison",
+       "train_copy --name a --compare rnn:hidden=8,transformer --layers 1 --length 3 --steps 20 --stop-at 2 "
+       "--evaluate-lengths 2" +
+           SIZES,
        true},
-      {"text", "train_text", "--data ../text --model rnn --hidden 8 --context 8 --sample-length 0 --steps 40" + SIZES},
-      {"regular", "train_regular",
-       "--seeds 1,2 --model rnn --train-length 6 --test-from 7 --test-to 9 --test-strings 4 --steps 20" + SIZES, true},
-      {"study", "scaling",
-       "--budgets 4e6 --widths 4,8,16 --models mlp_lm --context 4 --embedding 4 --heads 1 --batch 8 --eval-samples 8 "
-       "--data ../text --threads 1 --save-every 1 --device cpu",
+      {"text",
+       "train_text --name a --data ../text --model rnn --hidden 8 --context 8 --sample-length 0 --steps 40" + SIZES},
+      {"regular",
+       "train_regular --name a --seeds 1,2 --model rnn --train-length 6 --test-from 7 --test-to 9 --test-strings 4 "
+       "--steps 20" +
+           SIZES,
        true},
-      {"experiment", "", "", true}};
+      {"study",
+       "scaling --name a --budgets 4e6 --widths 4,8,16 --models mlp_lm --context 4 --embedding 4 --heads 1 --batch 8 "
+       "--eval-samples 8 --data ../text --threads 1 --save-every 1 --device cpu",
+       true},
+      {"experiment", "reproduce run ../tiny.txt", true}};
 }
 
 // Two commands of another program; the second one needs the first one's folder.
-Plan tiny_plan() {
-  const std::string words =
-      "--model rnn --hidden 8 --length 3 --steps 20 --stop-at 2" + SIZES.substr(0, SIZES.find(" --threads"));
-  const Experiment tiny{"tiny",
-                        {"size quick: seconds", "run train: ./train_copy " + words + " --save-every 1",
-                         "run again: ./train_copy --init @train/model.safetensors --seed 7 " + words},
-                        {"quick"}};
-  return tiny.plan("quick");
-}
+const std::string TINY =
+    "title Tiny\npaper copying, table 0\nshows It shows.\nsize quick, seconds: Small.\n"
+    "set SIZE = --model rnn --hidden 8 --length 3 --steps 20 --stop-at 2 --width 8 --batch 2 --eval-samples 4 "
+    "--eval-every 5\n"
+    "run train: ./train_copy {SIZE} --save-every 1\n"
+    "run again: ./train_copy --init @train/model.safetensors --seed 7 {SIZE}\n";
 
 // Processes of a scenario in a folder of its own.
 class Place {
  public:
-  Place(const std::string& folder, std::string programs, const Scenario& scenario)
-      : folder_(folder), programs_(std::move(programs)), scenario_(scenario) {
-    std::filesystem::create_directories(folder);
+  Place(std::string folder, const Scenario& scenario) : folder_(std::move(folder)), scenario_(scenario) {
+    std::filesystem::create_directories(folder_);
   }
 
   pid_t begin(bool resumed) const {
@@ -108,7 +105,6 @@ class Place {
       try {
         if (path.extension() == ".safetensors") SafetensorsFile file(path.string());
         if (path.filename() == "log.csv") read_csv(path.string());
-        if (path.extension() == ".json") Json::parse(read_file(path.string()), path.string());
       } catch (const Error&) {
         if (std::filesystem::exists(path)) throw;  // else it was put aside while we looked
       }
@@ -119,26 +115,13 @@ class Place {
 
  private:
   [[noreturn]] void become(bool resumed) const {
-    if (chdir(folder_.c_str()) != 0) _exit(125);
-    const int out = open("said", O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    dup2(out, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
-    if (scenario_.program.empty()) {
-      const int status = run_program("storm", [&] { return run_plan(tiny_plan(), programs_); });
-      std::fflush(stdout);
-      _exit(status);
-    }
-    std::vector<std::string> words =
-        words_of(scenario_.words + " --name a" + (resumed && !scenario_.several ? " --resume" : ""));
-    words.insert(words.begin(), programs_ + "/" + scenario_.program);
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    execv(pointers[0], pointers.data());
+    const std::string more = resumed && !scenario_.several ? " --resume" : "";
+    const std::string command = "cd '" + folder_ + "' && exec " + scenario_.command + more + " > said 2>&1";
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     _exit(126);
   }
 
-  std::string folder_, programs_;
+  std::string folder_;
   Scenario scenario_;
 };
 
@@ -174,10 +157,11 @@ std::string difference(const std::string& whole, const std::string& disturbed) {
 
 class Storm {
  public:
-  Storm(Test& test, std::string programs, uint64_t seed) : test_(test), programs_(std::move(programs)), dice_(seed) {
+  Storm(Test& test, uint64_t seed) : test_(test), dice_(seed) {
     std::string text;
     for (int i = 0; i < 2000; ++i) text += "abcde"[i * i % 5], text += i % 7 ? ' ' : '\n';
-    write_bytes(folder_.file("text"), text);
+    folder_.write("text", text);
+    folder_.write("tiny.txt", TINY);
   }
 
   void kills(int wanted) {
@@ -187,7 +171,7 @@ class Storm {
     while (kills < wanted && good_) {
       const Scenario scenario = all_[static_cast<size_t>(runs) % all_.size()];
       const double length = undisturbed(scenario);
-      const Place place(folder_.file("k-" + scenario.name), programs_, scenario);
+      const Place place(folder_.file("k-" + scenario.name), scenario);
       for (int of_run = 0; good_;) {
         if (!place.begun()) anew += of_run > 0, place.clear();
         const pid_t child = place.begin(place.begun());
@@ -227,7 +211,7 @@ class Storm {
     for (; done < rounds && good_; ++done) {
       const Scenario scenario = all_[static_cast<size_t>(done) % all_.size()];
       const double length = undisturbed(scenario);
-      const Place place(folder_.file("m-" + scenario.name), programs_, scenario);
+      const Place place(folder_.file("m-" + scenario.name), scenario);
       std::vector<pid_t> processes;
       for (int i = 0; i < 4; ++i) {
         processes.push_back(place.begin(place.begun()));
@@ -259,7 +243,7 @@ class Storm {
  private:
   // The scenario once, for comparison; how long it takes.
   double undisturbed(const Scenario& scenario) {
-    const Place place(folder_.file("w-" + scenario.name), programs_, scenario);
+    const Place place(folder_.file("w-" + scenario.name), scenario);
     const auto known = lengths_.find(scenario.name);
     if (known != lengths_.end()) return known->second;
     const auto start = Clock::now();
@@ -290,7 +274,6 @@ class Storm {
   }
 
   Test& test_;
-  std::string programs_;
   Dice dice_;
   TemporaryFolder folder_;
   std::vector<Scenario> all_ = scenarios();
@@ -314,8 +297,9 @@ int main(int argc, char** argv) {
     work_in_memory();
     Test test(1, argv);
     const std::string programs = std::filesystem::absolute(argv[0]).parent_path().parent_path().string();
-    if (kills > 0) test.run("kills", [&] { Storm(test, programs, seed).kills(kills); });
-    if (rounds > 0) test.run("meetings", [&] { Storm(test, programs, seed + 1).meetings(rounds); });
+    setenv("PATH", (programs + ":" + std::getenv("PATH")).c_str(), 1);
+    if (kills > 0) test.run("kills", [&] { Storm(test, seed).kills(kills); });
+    if (rounds > 0) test.run("meetings", [&] { Storm(test, seed + 1).meetings(rounds); });
     return test.finish();
   });
 }
