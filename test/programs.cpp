@@ -52,7 +52,6 @@ void usage(Test& test) {
       {"--device cuda:x", 2, "--device cuda:x: expected one of auto, cpu, cuda, cuda:N, reference"},
       {"--evaluate-lengths 3,0", 2, "--evaluate-lengths 3,0: expected whole numbers from 1"},
       {"--model rnn --heads 3", 2, "--heads 3: does nothing with --model rnn"},
-      {"--model mamba --no-post-norm", 2, "--no-post-norm: does nothing with --model mamba"},
       {"--batch 65536 --shards 65536 --accumulate 65536 --length 1 --width 4 --layers 1", 2,
        "--batch 65536 --accumulate 65536: expected at most 2,147,483,647 samples a step"},
   });
@@ -306,7 +305,6 @@ void text_runs(Test& test) {
       {"--init runs/m/model.safetensors --context 9", 1, "first.weight has shape 6×48, this model wants 6×54"},
       {"--model mlp_lm --evaluate-lengths 4" + WINDOWS, 2, "--evaluate-lengths"},
       {"--model mlp_lm --readout last", 2, "--readout last: does nothing with --model mlp_lm"},
-      {"--model mamba --readout last", 2, "--readout last: does nothing with --model mamba"},
       {"--name t --readout last --steps 3" + TEXT, 0, "bits/character"},
       {"--compare mlp_lm,transformer:readout=last --steps 2" + TEXT, 0, "transformer:readout=last"},
       // More samples than windows.
@@ -573,8 +571,6 @@ void of_a_checkpoint(Test& test, const Shell& shell) {
   shell.expect_script({
       {evaluate + "runs/t", 0, "on other.txt: 41 windows of 8 and one of 4 tokens, 332 tokens scored"},
       {evaluate + "runs/t --model rnn", 2, "--model rnn: does nothing with --evaluate runs/t"},
-      {evaluate + "runs/t --evaluate-lengths 4", 2, "--evaluate-lengths 4: does nothing with --evaluate runs/t"},
-      {evaluate + "runs/t --seed 5", 2, "--seed 5: does nothing with --evaluate runs/t"},
       {evaluate + "nan.safetensors", 1, {"train_text: nan.safetensors: tensor ", " has a nan at position 0"}},
       {evaluate + "large.safetensors", 1, "large.safetensors: the loss is nan: its weights are too large"},
       {"train_text --evaluate runs/t --data accents.txt", 1, "is no 7-bit ASCII character"},
@@ -798,7 +794,6 @@ void regular_errors(Test& test) {
       {"--seed 3000000000" + REGULAR, 2, "--seed 3000000000: expected at most"},
       {"--seeds=", 2, "--seeds: expected at least one"},
       {"--heads 5", 2, "--heads 5 does not divide --width 64"},
-      {"--model rnn --heads 3", 2, "--heads 3: does nothing with --model rnn"},
       {"--thickness 2", 2, "--thickness 2: does nothing with --form chunked"},
       {"--task D_3 --model rnn --batch 1 --threads 1", 2, "--batch 1: D_3 has a member and another string in turn"},
       {"--test-from 50 --test-to 48", 2, "--test-from 50, --test-to 48: expected them in"},

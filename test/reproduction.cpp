@@ -270,46 +270,32 @@ void verdicts(Test& test) {
 // ---- Running --------------------------------------------------------------------------------------------------------
 
 void running(Test& test) {
-  const Shell whole(test, "reproduce"), killed(test, "reproduce");
-  for (const Shell* shell : {&whole, &killed}) shell->write("tiny.txt", TINY);
-  const Outcome undisturbed = whole.run("run tiny.txt");
-  test.equal("undisturbed", undisturbed.status, 0);
-  test.check("what it found",
-             undisturbed.prints("| RNN | 1.00 → ") && undisturbed.prints("a loss is above nothing: confirmed") &&
-                 undisturbed.prints("of a loss nothing is said: not decided (nobody knows)"),
-             undisturbed.output);
-  const Outcome died = killed.script("reproduce run tiny.txt & child=$!; " +
-                                     wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
-                                     "kill -KILL $child; wait $child; echo status $?");
-  test.check("killed", died.prints("status 137"), died.output);
-  // Its run saves and ends; until then the next process is refused.
-  const Outcome resumed = killed.script(
-      "for i in $(seq 200); do reproduce run tiny.txt --device reference && exit 0; sleep 0.1; done; exit 1");
-  test.equal("resumed", resumed.status, 0);
-  test.check("on the other device", resumed.prints("reference (plain loops"), resumed.output);
-  test.check("what is done stays", !resumed.prints("--compare") && resumed.prints("--init"), resumed.output);
+  const Shell whole(test, "reproduce"), stopped(test, "reproduce");
+  for (const Shell* shell : {&whole, &stopped}) shell->write("tiny.txt", TINY);
+  whole.expect("run tiny.txt", 0,
+               {"| RNN | 1.00 → ", "a loss is above nothing: confirmed",
+                "of a loss nothing is said: not decided (nobody knows)"});
+  stopped.expect_script("reproduce run tiny.txt & child=$!; " +
+                            wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
+                            "kill -INT $child; wait $child; echo status $?",
+                        0, {"status 130", "the same command resumes it"});
+  const Outcome resumed = stopped.expect("run tiny.txt --device reference", 0, {"reference (plain loops", "--init"});
+  test.check("what is done stays", !resumed.prints("--compare"), resumed.output);
   const auto weights = [](const Shell& shell) {
     std::string all;
     for (const RunRecord& run : read_measured({}, shell.file("runs/reproduce-quick-tiny")).runs)
       all += run.name + " " + run.weights + (run.done ? "\n" : " not done\n");
     return all;
   };
-  test.equal("the same weights", weights(killed), weights(whole));
+  test.equal("the same weights", weights(stopped), weights(whole));
   test.check("of all runs", weights(whole).find("train-seed2 causal_rn ") != std::string::npos, weights(whole));
   for (const char* device : {"auto", "reference"})
     test.check(std::string("done already, --device ") + device,
                !whole.run(std::string("run tiny.txt --device ") + device).prints("./train_copy"));
-  const Outcome interrupted = killed.script("rm -r runs; reproduce run tiny.txt & child=$!; " +
-                                            wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
-                                            "kill -INT $child; wait $child; echo status $?");
-  test.check("interrupted", interrupted.prints("status 130") && interrupted.prints("the same command resumes it"),
-             interrupted.output);
   std::string other = TINY;
   other.replace(other.find("--steps 40"), 10, "--steps 41");
   whole.write("tiny.txt", other);
-  const Outcome refused = whole.run("run tiny.txt");
-  test.check("another command", refused.status == 1 && refused.prints("train was run with another command"),
-             refused.output);
+  whole.expect("run tiny.txt", 1, "train was run with another command");
 }
 
 void program(Test& test) {
