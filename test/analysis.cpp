@@ -96,80 +96,6 @@ void transitions(Test& test) {
   test.equal("parity of 1", transition_matrix(automaton_of("parity_check"), {1}), std::vector<int>{0, 1, 1, 0});
 }
 
-// ---- Parameters -----------------------------------------------------------------------------------------------------
-
-enum class Counted { ALL, BLOCKS, BLOCKS_AND_READOUT };
-
-int64_t parameters_of(const Model& model, Counted counted) {
-  int64_t count = 0;
-  for (const Parameter& parameter : model.parameters.list()) {
-    const bool embedding = parameter.name.find("embedding") != std::string::npos;
-    const bool readout = parameter.name.rfind("head", 0) == 0;
-    const bool blocks = !embedding && !readout;
-    if (counted == Counted::ALL || blocks || (readout && counted == Counted::BLOCKS_AND_READOUT))
-      count += parameter.size();
-  }
-  return count;
-}
-
-// The sizes that the documentation quotes are those of the models.
-void quoted_parameters(Test& test) {
-  const std::string copying = R"("vocab":29,"context":258,"width":192,"layers":12,"heads":1,"causal":true,)";
-  const std::string relation = R"("pre_activation_norm":"exact","post_reduction_norm":true,"activation":"exp")";
-  const std::string transformer = R"("position":"learned","norm":"plain","gelu":"erf",)";
-  const std::string bias = R"("qkv_bias":true,"out_bias":true)", no_bias = R"("qkv_bias":false,"out_bias":false)";
-  const std::string image = R"("patches":256,"patch_size":12,"classes":10,"width":96,"layers":4,)";
-  const std::string birn = image + R"("heads":1,"pre_activation_norm":"approximate","post_reduction_norm":true,)";
-  const std::string copying_rn = copying + relation + R"(,"hidden":192)";
-  const std::string copying_transformer = copying + transformer + R"("readout":"all","hidden":768,)";
-  const std::string image_transformer =
-      image + transformer + bias + R"(,"readout":"last","hidden":384,"heads":4,"causal":false)";
-  const std::string short_rn = R"("vocab":29,"context":66,"width":192,"layers":12,"heads":1,"causal":true,)" + relation;
-  const std::string text_transformer = R"("vocab":128,"context":64,"width":64,"hidden":256,"heads":4,"causal":true,)"
-                                       R"("position":"learned","norm":"affine","gelu":"tanh","readout":"all",)" +
-                                       bias + R"(,"layers":)";
-  const std::string dct = R"("vocab":128,"context":64,"width":64,"hidden":256,"heads":4,"frequencies":[4,4,4,4],)"
-                          R"("windows":[4,10,25,64],"layers":)";
-  const std::string mlp = R"("vocab":128,"embedding":32,"width":256,"context":)";
-  const std::string regular =
-      R"("vocab":2,"classes":2,"width":256,"hidden":1024,"heads":8,"readout":"last","context":16,"layers":5,)"
-      R"("causal":false,"position":"xl","norm":"affine","norm_position":"post","mlp_activation":"relu","gelu":"erf",)" +
-      no_bias + R"(,"head_bias":true,"embedding_scale":16)";
-  struct Quoted {
-    const char *page, *number, *model;
-    Counted counted;
-    std::string config;
-  };
-  const std::vector<Quoted> all = {
-      {"docs/copying.md", "1,331,712", "causal_rn", Counted::BLOCKS, copying_rn},
-      {"docs/copying.md", "1,337,280", "causal_rn", Counted::BLOCKS_AND_READOUT, copying_rn},
-      {"docs/copying.md", "5,329,152", "transformer", Counted::BLOCKS, copying_transformer + bias},
-      {"docs/copying.md", "5,319,936", "transformer", Counted::BLOCKS, copying_transformer + no_bias},
-      {"docs/copying.md", "5,325,504", "transformer", Counted::BLOCKS_AND_READOUT, copying_transformer + no_bias},
-      {"README.md", "1,355,520", "causal_rn", Counted::ALL, short_rn + R"(,"hidden":192)"},
-      {"README.md", "1,331,712", "causal_rn", Counted::BLOCKS, short_rn + R"(,"hidden":192)"},
-      {"docs/mlps.md", "43,808", "mlp_lm", Counted::ALL, mlp + "1"},
-      {"docs/mlps.md", "107,296", "mlp_lm", Counted::ALL, mlp + "63"},
-      {"docs/mlps.md", "291,456", "dct_mlp", Counted::ALL, dct + "6"},
-      {"docs/mlps.md", "566,400", "dct_mlp", Counted::ALL, dct + "12"},
-      {"docs/mlps.md", "841,344", "dct_mlp", Counted::ALL, dct + "18"},
-      {"docs/mlps.md", "120,576", "transformer", Counted::ALL, text_transformer + "2"},
-      {"docs/mlps.md", "220,544", "transformer", Counted::ALL, text_transformer + "4"},
-      {"docs/mlps.md", "320,512", "transformer", Counted::ALL, text_transformer + "6"},
-      {"results/NOTES-regular_languages.md", "4,274,946", "transformer", Counted::ALL, regular},
-      {"docs/images.md", "472,704", "transformer", Counted::ALL, image_transformer},
-      {"docs/images.md", "138,240", "birn_image", Counted::ALL, birn + R"("hidden":96)"},
-      {"docs/images.md", "471,168", "birn_image", Counted::ALL, birn + R"("hidden":384)"},
-  };
-  const auto ops = make_cpu(1);
-  for (const Quoted& q : all) {
-    const auto model = make_model(q.model, Json::parse("{" + q.config + "}", q.model), *ops);
-    test.equal(std::string(q.page) + ": " + q.model, with_commas(parameters_of(*model, q.counted)),
-               std::string(q.number));
-    test.check(std::string(q.page) + " has " + q.number, read_bytes(q.page).find(q.number) != std::string::npos);
-  }
-}
-
 // ---- Principal components -------------------------------------------------------------------------------------------
 
 void pca(Test& test) {
@@ -753,7 +679,6 @@ int main(int argc, char** argv) {
   test.run("sampling", sampling);
   test.run("token counts", token_counts);
   test.run("lemma 1", lemma1);
-  test.run("quoted parameters", quoted_parameters);
   test.run("transitions", transitions);
   test.run("pca", pca);
   test.run("components of any rank", components_of_any_rank);

@@ -239,6 +239,11 @@ void usage(Test& test) {
       {one + "1 --preset tiny", 0, "1,331,712 without embeddings"},  // the papers'
       {one + "1 --preset tiny --model transformer", 0, "5,329,152 without embeddings"},
   });
+  for (const auto& [number, model] :
+       {std::pair("472,704", "transformer"), {"138,240", "birn_image"}, {"471,168", "birn_image --hidden 384"}}) {
+    shell.expect(one + "1 --model " + model, 0, std::string(number) + " parameters");
+    test.check("docs/images.md has it", read_bytes("docs/images.md").find(number) != std::string::npos);
+  }
 }
 
 void run_and_resume(Test& test) {

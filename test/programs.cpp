@@ -56,14 +56,31 @@ void usage(Test& test) {
        "--batch 65536 --accumulate 65536: expected at most 2,147,483,647 samples a step"},
   });
   test.check("nothing was made", !shell.exists("runs"));
-  // The papers' sizes (causal_rn_workshop, appendix D) are the defaults.
-  const std::string once = "--steps 0 --eval-samples 1 --length 4 --model ";
-  shell.expect({
-      {once + "causal_rn", 0, "1,331,712 without embeddings and readout"},
-      {once + "transformer", 0, "5,329,152 without embeddings and readout"},
-      {once + "transformer --norm affine", 0, "5,338,752 without embeddings and readout"},
-      {once + "rnn --hidden 8", 0, "1,248 without embeddings and readout"},
-  });
+}
+
+// The sizes that the documentation names are those of the models.
+void quoted_parameters(Test& test) {
+  const Shell shell(test);
+  const std::string dct = "train_text --model dct_mlp --context 64 --width 64 --heads 4 --layers ",
+                    small = "train_text --norm affine --gelu tanh --context 64 --width 64 --heads 4 --layers ";
+  for (const auto& [page, number, command] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"README.md", "1,355,520", "train_copy"},
+           {"README.md", "1,331,712", "train_copy"},
+           {"docs/copying.md", "5,329,152", "train_copy --length 4 --model transformer"},
+           {"docs/copying.md", "5,319,936", "train_copy --length 4 --model transformer --no-qkv-bias --no-out-bias"},
+           {"docs/mlps.md", "43,808", "scaling --list --what context --contexts 1"},
+           {"docs/mlps.md", "107,296", "scaling --list --what context --contexts 63"},
+           {"docs/mlps.md", "291,456", dct + "6"},
+           {"docs/mlps.md", "841,344", dct + "18"},
+           {"docs/mlps.md", "120,576", small + "2"},
+           {"docs/mlps.md", "320,512", small + "6"},
+           {"results/NOTES-regular_languages.md", "4,274,946",
+            "train_regular --model transformer --width 256 --train-length 16 --test-from 17 --test-to 17 "
+            "--test-strings 2"}}) {
+    const std::string once = command[0] == 's' ? "" : " --steps 0 --eval-samples 1";
+    shell.expect_script("rm -rf runs; " + command + once, 0, number);
+    test.check(page + " has " + number, read_bytes(page).find(number) != std::string::npos);
+  }
 }
 
 void run_and_resume(Test& test) {
@@ -1049,6 +1066,7 @@ int main(int argc, char** argv) {
   using namespace petroglyph;
   Test test(argc, argv);
   test.run("usage", usage);
+  test.run("quoted parameters", quoted_parameters);
   test.run("run and resume", run_and_resume);
   test.run("reference", reference);
   test.run("seeds", seeds);
