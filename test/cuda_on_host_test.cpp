@@ -224,7 +224,6 @@ __global__ void much_shared(float* out) {
 void bad_calls(Test& test) {
   const OnDevice<float> data(4);
   float host[8] = {};
-  test.throws("a call", "cuda_on_host_test.cpp:", [&] { CUDA_CHECK(cudaSetDevice(7)); });
   test.throws("its text and the reason", ": cudaSetDevice(7) failed: no such GPU",
               [&] { CUDA_CHECK(cudaSetDevice(7)); });
   test.equal("no error is left", cudaGetLastError(), cudaSuccess);
@@ -240,12 +239,8 @@ void bad_calls(Test& test) {
               [&] { LAUNCH(write_at, 1, 1, cuda_on_host::SHARED_LIMIT_WITH_LEAVE + 1024, nullptr, data, 0); });
   test.throws("too large shared arrays", "shared memory: more makes it 52000 bytes, 49152 are allowed",
               [&] { LAUNCH(much_shared, 1, 1, 0, nullptr, data); });
-  LAUNCH(write_at, 1, 1, cuda_on_host::SHARED_LIMIT_WITH_LEAVE, nullptr, data, 2);
-  test.equal("as much as there is", data.values()[2], 1.0f);
   test.equal("a copy that is too long", cudaMemcpy(data, host, 20, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   test.equal("a copy the wrong way", cudaMemcpy(data, host, 16, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
-  const auto none = reinterpret_cast<cudaStream_t>(host);
-  test.equal("a stream that is none", cudaStreamSynchronize(none), cudaErrorInvalidResourceHandle);
 }
 
 __global__ void add(float* data, float x) { data[threadIdx.x] += x; }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <type_traits>
 
@@ -52,13 +53,14 @@ inline f32 max_f32(f32 a, f32 b) {
 
 // ---- Integers: modulo 2^BITS ----
 
-template <class T>
-T add(T a, T b) {
-  return static_cast<T>(a + b);
+// What a function object of the standard library computes: std::plus<>, std::bit_and<> …
+template <class F, class T>
+T of(T a, T b) {
+  return static_cast<T>(F()(a, b));
 }
-template <class T>
-T sub(T a, T b) {
-  return static_cast<T>(a - b);
+template <class F, class T>
+T of_one(T a) {
+  return static_cast<T>(F()(a));
 }
 template <class T>
 T mul_lo(T a, T b) {
@@ -97,27 +99,6 @@ template <class T>
 T greatest(T a, T b) {
   return a < b ? b : a;
 }
-template <class T>
-T negative(T a) {
-  return static_cast<T>(0 - a);
-}
-template <class T>
-T both(T a, T b) {
-  return static_cast<T>(a & b);
-}
-template <class T>
-T either(T a, T b) {
-  return static_cast<T>(a | b);
-}
-template <class T>
-T exclusive(T a, T b) {
-  return static_cast<T>(a ^ b);
-}
-template <class T>
-T complement(T a) {
-  return static_cast<T>(~a);
-}
-inline bool complement_of(bool a) { return !a; }
 // A shift by the width or more leaves zeros, or copies of the sign bit.
 template <class T>
 T shl(T a, u32 n) {
@@ -174,29 +155,13 @@ To convert(Register a) {
 
 // ---- Comparisons: with a NaN only those of the second half are true, the unordered ----
 
-template <class T>
-bool eq(T a, T b) {
-  return a == b;
+template <class F, class T>
+bool holds(T a, T b) {
+  return F()(a, b);
 }
 template <class T>
 bool ne(T a, T b) {  // false if an operand is NaN
   return a < b || a > b;
-}
-template <class T>
-bool lt(T a, T b) {
-  return a < b;
-}
-template <class T>
-bool le(T a, T b) {
-  return a <= b;
-}
-template <class T>
-bool gt(T a, T b) {
-  return a > b;
-}
-template <class T>
-bool ge(T a, T b) {
-  return a >= b;
 }
 inline bool equ(f32 a, f32 b) { return !(a < b || a > b); }
 inline bool neu(f32 a, f32 b) { return !(a == b); }

@@ -88,8 +88,10 @@ Meaning divides(const char* opcode) {
 // The variants of "setp.COMPARISON.TYPE" for one type.
 template <class T>
 void add_comparisons(std::vector<Meaning>& all, const char* const (&names)[6]) {
-  const Operation operations[] = {each<eq<T>, bool, T, T>, each<ne<T>, bool, T, T>, each<lt<T>, bool, T, T>,
-                                  each<le<T>, bool, T, T>, each<gt<T>, bool, T, T>, each<ge<T>, bool, T, T>};
+  const Operation operations[] = {
+      each<holds<std::equal_to<>, T>, bool, T, T>, each<ne<T>, bool, T, T>,
+      each<holds<std::less<>, T>, bool, T, T>,     each<holds<std::less_equal<>, T>, bool, T, T>,
+      each<holds<std::greater<>, T>, bool, T, T>,  each<holds<std::greater_equal<>, T>, bool, T, T>};
   for (int k = 0; k < 6; ++k) all.push_back({names[k], operations[k], 1, {BITS<T>, BITS<T>}});
 }
 
@@ -99,11 +101,12 @@ std::vector<Meaning> make_meanings() {
   add_all({means<add_f32>("add.rn.f32"), means<sub_f32>("sub.rn.f32"), means<mul_f32>("mul.rn.f32"),
            means<fma_f32>("fma.rn.f32"), means<div_f32>("div.rn.f32"), means<rcp_f32>("rcp.rn.f32"),
            means<sqrt_f32>("sqrt.rn.f32"), means<neg_f32>("neg.f32"), means<max_f32>("max.f32")});
-  add_all({means<add<u16>>("add.s16"), means<add<u32>>("add.s32"), means<add<u64>>("add.s64"),
-           means<sub<u16>>("sub.s16"), means<sub<u32>>("sub.s32"), means<sub<u64>>("sub.s64"),
+  add_all({means<of<std::plus<>, u16>>("add.s16"), means<of<std::plus<>, u32>>("add.s32"),
+           means<of<std::plus<>, u64>>("add.s64"), means<of<std::minus<>, u16>>("sub.s16"),
+           means<of<std::minus<>, u32>>("sub.s32"), means<of<std::minus<>, u64>>("sub.s64"),
            means<mul_lo<u16>>("mul.lo.s16"), means<mul_lo<u32>>("mul.lo.s32"), means<mul_lo<u64>>("mul.lo.s64"),
-           means<mad_lo<u32>>("mad.lo.s32"), means<mad_lo<u64>>("mad.lo.s64"), means<negative<u32>>("neg.s32"),
-           means<negative<u64>>("neg.s64")});
+           means<mad_lo<u32>>("mad.lo.s32"), means<mad_lo<u64>>("mad.lo.s64"),
+           means<of_one<std::negate<>, u32>>("neg.s32"), means<of_one<std::negate<>, u64>>("neg.s64")});
   add_all({means<mul_wide<u32, u16>>("mul.wide.u16"), means<mul_wide<u64, u32>>("mul.wide.u32"),
            means<mul_wide<s64, s32>>("mul.wide.s32"), means<mul_hi_u32>("mul.hi.u32"), means<mul_hi_u64>("mul.hi.u64"),
            means<mul_hi_s64>("mul.hi.s64")});
@@ -112,18 +115,17 @@ std::vector<Meaning> make_meanings() {
            divides<rem<s64>, s64>("rem.s64")});
   add_all({means<least<u32>>("min.u32"), means<least<s32>>("min.s32"), means<least<s64>>("min.s64"),
            means<greatest<u32>>("max.u32"), means<greatest<s32>>("max.s32"), means<greatest<s64>>("max.s64")});
-  add_all({means<both<u16>>("and.b16"),       means<both<u32>>("and.b32"),
-           means<both<u64>>("and.b64"),       means<either<u32>>("or.b32"),
-           means<either<u64>>("or.b64"),      means<exclusive<u32>>("xor.b32"),
-           means<exclusive<u64>>("xor.b64"),  means<complement<u32>>("not.b32"),
-           means<complement<u64>>("not.b64"), means<both<bool>>("and.pred"),
-           means<either<bool>>("or.pred"),    means<exclusive<bool>>("xor.pred"),
-           means<complement_of>("not.pred"),  means<shl<u32>>("shl.b32"),
-           means<shl<u64>>("shl.b64"),        means<shr<u32>>("shr.u32"),
-           means<shr<s32>>("shr.s32"),        means<shr<u64>>("shr.u64"),
-           means<shr<s64>>("shr.s64"),        means<popc>("popc.b32"),
-           means<brev>("brev.b32"),           means<bfind_shift>("bfind.shiftamt.u32"),
-           means<bfe_u32>("bfe.u32"),         means<prmt>("prmt.b32")});
+  add_all({means<of<std::bit_and<>, u16>>("and.b16"), means<of<std::bit_and<>, u32>>("and.b32"),
+           means<of<std::bit_and<>, u64>>("and.b64"), means<of<std::bit_or<>, u32>>("or.b32"),
+           means<of<std::bit_or<>, u64>>("or.b64"), means<of<std::bit_xor<>, u32>>("xor.b32"),
+           means<of<std::bit_xor<>, u64>>("xor.b64"), means<of_one<std::bit_not<>, u32>>("not.b32"),
+           means<of_one<std::bit_not<>, u64>>("not.b64"), means<of<std::bit_and<>, bool>>("and.pred"),
+           means<of<std::bit_or<>, bool>>("or.pred"), means<of<std::bit_xor<>, bool>>("xor.pred"),
+           means<of_one<std::logical_not<>, bool>>("not.pred")});
+  add_all({means<shl<u32>>("shl.b32"), means<shl<u64>>("shl.b64"), means<shr<u32>>("shr.u32"),
+           means<shr<s32>>("shr.s32"), means<shr<u64>>("shr.u64"), means<shr<s64>>("shr.s64"), means<popc>("popc.b32"),
+           means<brev>("brev.b32"), means<bfind_shift>("bfind.shiftamt.u32"), means<bfe_u32>("bfe.u32"),
+           means<prmt>("prmt.b32")});
   add_all({means<same<bool>>("mov.pred"), means<pack>("mov.b64"), means<same<u64>>("cvta.to.global.u64"),
            means<convert<f32, s32>>("cvt.rn.f32.s32"), means<convert<f32, u32>>("cvt.rn.f32.u32"),
            means<convert<f32, s64>>("cvt.rn.f32.s64"), means<convert<u16, u32>>("cvt.u16.u32"),
@@ -136,9 +138,9 @@ std::vector<Meaning> make_meanings() {
   for (const char* type : {"mov.b32", "mov.u32", "mov.f32"}) all.push_back(means<same<u32>>(type));
   for (const char* type : {"mov.b64", "mov.u64"}) all.push_back(means<same<u64>>(type));
   for (const char* type : {"selp.b32", "selp.u32", "selp.f32"}) all.push_back(means<select<u32>>(type));
-  add_all({means<eq<u32>>("setp.eq.b32"), means<eq<u64>>("setp.eq.b64"), means<equ>("setp.equ.f32"),
-           means<neu>("setp.neu.f32"), means<ltu>("setp.ltu.f32"), means<leu>("setp.leu.f32"),
-           means<geu>("setp.geu.f32"), means<unordered>("setp.nan.f32")});
+  add_all({means<holds<std::equal_to<>, u32>>("setp.eq.b32"), means<holds<std::equal_to<>, u64>>("setp.eq.b64"),
+           means<equ>("setp.equ.f32"), means<neu>("setp.neu.f32"), means<ltu>("setp.ltu.f32"),
+           means<leu>("setp.leu.f32"), means<geu>("setp.geu.f32"), means<unordered>("setp.nan.f32")});
   add_comparisons<f32>(all, COMPARISONS("f32"));
   add_comparisons<u16>(all, COMPARISONS("u16"));
   add_comparisons<s16>(all, COMPARISONS("s16"));
