@@ -45,10 +45,10 @@ ROWS = {
 }
 PAPERS = "--length 128 --batch 320 --width 192 --layers 12"  # on a GPU
 ON_GPU = {
-    "causal_rn": "--model causal_rn " + PAPERS + " --batch 8",  # all pairs of all channels stand in PyTorch's memory
-    "linear_causal_rn": "--model linear_causal_rn " + PAPERS,
     "transformer": "--model transformer " + PAPERS,
     "linear_transformer": "--model linear_transformer " + PAPERS,
+    "linear_causal_rn": "--model linear_causal_rn " + PAPERS,
+    "causal_rn": "--model causal_rn " + PAPERS + " --batch 8",  # all pairs of all channels stand in PyTorch's memory
 }
 TINY = "--width 24 --layers 2 --length 6 --batch 3"  # the later of two equal options counts
 QUICK = {
@@ -68,7 +68,6 @@ class Stepper:
         environment = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
         self.name, self.losses, self.seconds = name, [], []
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        self.greeting = self.answer()
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -76,12 +75,14 @@ class Stepper:
             raise RuntimeError(f"{self.name} ended with status {self.process.wait()}")
         return line.strip()
 
-    def step(self):
-        start = time.perf_counter()
+    def ask(self):
+        self.start = time.perf_counter()
         self.process.stdin.write("\n")
         self.process.stdin.flush()
+
+    def finish(self):
         self.losses.append(float(self.answer()))
-        self.seconds.append(time.perf_counter() - start)
+        self.seconds.append(time.perf_counter() - self.start)
         time.sleep(PAUSE)
 
     def cell(self):
@@ -101,16 +102,23 @@ def measure(name, options, a, folder, steppers):
     ours = Stepper("ours", [f"{a.build}/test/side_by_side", path, *options.split(), "--lr", rate, "--threads", threads,
                             "--device", a.device])
     steppers.append(ours)
+    ours.answer()  # the file is there
     for variant in a.variants:
         if "sdpa" not in variant or "--model transformer" in options:
             steppers.append(Stepper(variant, [sys.executable, TORCH_HALF, path, variant, threads, rate, a.device]))
+    greetings = [s.answer() for s in steppers[1:]]
     if name == next(iter(a.rows)):
-        print(f"{steppers[1].greeting}, {threads} threads, {a.device}, {a.rounds} rounds\n")
+        print(f"{greetings[0]}, {threads} threads, {a.device}, {a.rounds} rounds\n")
         print("| a training step | ours | " + " | ".join(a.variants) + " | ratio | loss | differs by |")
         print("| --- " * (len(a.variants) + 5) + "|")
-    for _ in range(WARM_UP + a.rounds):
+    for stepper in steppers:  # in the first step all compile at once
+        stepper.ask()
+    for stepper in steppers:
+        stepper.finish()
+    for _ in range(WARM_UP - 1 + a.rounds):
         for stepper in steppers:
-            stepper.step()
+            stepper.ask()
+            stepper.finish()
     cells = {s.name: s.cell() for s in steppers}
     ratio = min(statistics.median(t / o for t, o in zip(s.seconds[WARM_UP:], ours.seconds[WARM_UP:])) for s in steppers[1:])
     difference = max(abs(x - y) for s in steppers for x, y in zip(s.losses[:COMPARED], ours.losses))
