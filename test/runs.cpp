@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <deque>
 #include <filesystem>
 
 #include "address_sanitizer.h"
@@ -318,19 +317,20 @@ void odd_configurations(Test& test) {
   const Shell shell(test, "train_text");
   shell.script("train_text --quiet --name t --steps 0" + TEXT +
                "; train_text --quiet --name d --steps 0 --model dct_mlp" + TEXT);
-  const auto refused = [&](const std::string& run, const std::string& from, const std::string& to,
-                           const std::string& words) {
-    std::string bytes = shell.read("runs/" + run + "/model.safetensors");
-    for (size_t at; (at = bytes.find("checksum_of")) != std::string::npos;) bytes[at] = 'x';
-    bytes.replace(bytes.find(from), to.size(), to);
-    shell.write("odd.safetensors", bytes);
+  const auto refused = [&](const std::string& run, const char* option, const Json& value, const std::string& words) {
+    change_checkpoint(shell.file("runs/" + run + "/model.safetensors"), shell.file("odd.safetensors"),
+                      [&](const std::string& key, const std::string& old) {
+                        return key == "config" ? Json::parse(old, key).set(option, value).text() : old;
+                      });
     shell.expect("--init odd.safetensors --steps 1", 1, "odd.safetensors: " + words);
   };
-  refused("t", "heads\\\":2", "heads\\\":0", "transformer: heads 0 out of range 1 to 65536");
-  refused("t", "width\\\":8", "width\\\":\"", "");
-  refused("t", "heads\\\":2", "heads\\\":3", "transformer: heads 3 does not divide width");
-  refused("d", "[4,4]", "[   ]", "dct_mlp: frequencies");
-  refused("d", "[4,8]", "[   ]", "dct_mlp: windows");
+  refused("t", "heads", 0, "transformer: heads 0 out of range 1 to 65536");
+  refused("t", "heads", int64_t(1) << 32, "transformer: heads 4294967296 out of range 1 to 65536");
+  refused("t", "context", (int64_t(1) << 32) + 8, "transformer: context 4294967304 out of range 1 to 16777216");
+  refused("t", "heads", "2", "transformer: heads: expected a number, found a string");
+  refused("t", "heads", 3, "transformer: heads 3 does not divide width");
+  refused("d", "frequencies", Json::array(), "dct_mlp: frequencies");
+  refused("d", "windows", Json::array(), "dct_mlp: windows");
 }
 
 // Ctrl-C while a run that is done is drawn, or what follows is measured: what is written of it is right.
@@ -481,20 +481,6 @@ void schedules(Test& test) {
   test.check("half of it at step 5", std::abs(rates.at(5) - 0.0005) < 1e-9, std::to_string(rates.at(5)));
 }
 
-// The same checkpoint as another machine would have saved it, without the checksums.
-void save_as_of_another(const std::string& path) {
-  SafetensorsWriter writer;
-  std::deque<std::vector<float>> kept;
-  {
-    const SafetensorsFile file(path);
-    for (const auto& [key, value] : file.metadata())
-      writer.metadata(key, key == "begun_on" ? "0123456789abcdef" : value);
-    for (const std::string& name : file.names())
-      writer.add(name, file.entry(name).shape, kept.emplace_back(file.read_as_float(name)).data());
-  }
-  writer.save(path);
-}
-
 // A run's folder from somebody else: it overwrites nothing, and names no file that is then read.
 void from_somebody_else(Test& test) {
   const Shell shell(test, "train_copy");
@@ -515,11 +501,12 @@ void from_somebody_else(Test& test) {
   const Shell text(test, "train_text");
   text.script("printf 'a secret %.0s' $(seq 100) > secret");
   text.run("--quiet --name a --data secret --schedule constant --steps 2" + TEXT);
-  shell.script("cp '" + text.file("runs/a/model.safetensors") + "' kept");
+  text.script("cp runs/a/model.safetensors kept");
   text.expect("--resume --name a --steps 3", 0, "weights");
-  text.script("rm runs/a/*.safetensors; head -n 3 runs/a/log.csv > l; mv l runs/a/log.csv; cp '" + shell.file("kept") +
-              "' runs/a/model.safetensors");
-  save_as_of_another(text.file("runs/a/model.safetensors"));
+  text.script("rm runs/a/*.safetensors; head -n 3 runs/a/log.csv > l; mv l runs/a/log.csv");
+  change_checkpoint(
+      text.file("kept"), text.file("runs/a/model.safetensors"),  // as another machine would have saved it
+      [](const std::string& key, const std::string& value) { return key == "begun_on" ? "0123456789abcdef" : value; });
   const std::string refused = "names the file secret, but was not trained by this user on this machine";
   text.expect("--resume --name a --steps 3", 1, "runs/a/model.safetensors: " + refused);
   text.expect_script("inspect receptive-field runs/a", 1, refused);

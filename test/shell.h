@@ -4,12 +4,15 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <deque>
+#include <functional>
 #include <initializer_list>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/safetensors.h"
 #include "base/text.h"
 #include "check.h"
 
@@ -62,6 +65,25 @@ inline std::string wait_until(const std::string& condition) {
 // The same for a file of more lines than that.
 inline std::string wait_for_lines(const std::string& file, int lines) {
   return wait_until("[ $(cat " + file + " 2>/dev/null | wc -l) -gt " + std::to_string(lines) + " ]");
+}
+
+// A copy of a checkpoint with other metadata and tensors.
+using ChangeMetadata = std::function<std::string(const std::string& key, const std::string& value)>;
+using ChangeTensor =
+    std::function<void(const std::string& name, std::vector<int64_t>& shape, std::vector<float>& values)>;
+inline void change_checkpoint(const std::string& path, const std::string& to, const ChangeMetadata& metadata,
+                              const ChangeTensor& tensor = {}) {
+  SafetensorsWriter writer;
+  std::deque<std::vector<float>> kept;
+  const SafetensorsFile file(path);
+  for (const auto& [key, value] : file.metadata()) writer.metadata(key, metadata ? metadata(key, value) : value);
+  for (const std::string& name : file.names()) {
+    std::vector<int64_t> shape = file.entry(name).shape;
+    std::vector<float>& values = kept.emplace_back(file.read_as_float(name));
+    if (tensor) tensor(name, shape, values);
+    writer.add(name, shape, values.data());
+  }
+  writer.save(to);
 }
 
 // What an output must contain: one text or several.
