@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstring>
 #include <limits>
-#include <locale>
 #include <map>
 #include <set>
 
@@ -51,13 +50,6 @@ int status_of_child(Function function) {
   waitpid(child, &status, 0);
   return status;
 }
-
-// A decimal comma and points between thousands, as a German system has it.
-struct GermanNumbers : std::numpunct<char> {
-  char do_decimal_point() const override { return ','; }
-  char do_thousands_sep() const override { return '.'; }
-  std::string do_grouping() const override { return "\3"; }
-};
 
 void text_forms(Test& test) {
   for (const auto& [found, expected] : std::vector<std::pair<std::string, std::string>>{
@@ -127,13 +119,6 @@ void numbers(Test& test) {
   }
   test.check("doubles come back from exact_text", doubles);
   test.check("floats come back from 9 digits", floats);
-
-  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new GermanNumbers));
-  const std::string printed = number_text(1234.5, 9) + " " + exact_text(123456.25) + " " + with_commas(12345);
-  const std::optional<double> parsed = parse_number("1234.5");
-  std::locale::global(before);
-  test.equal("a German locale prints the same", printed, "1234.5 123456.25 12,345");
-  test.equal("a German locale reads the same", parsed.value_or(0), 1234.5);
 }
 
 void checksums(Test& test) {
@@ -568,30 +553,9 @@ void atomic_file(Test& test) {
     });
   });
   test.check("killed while writing", WIFSIGNALED(status) && read_bytes(path) == "two");
-  const auto signalled = [&](OutputFile& file) {
-    file.write("half");
-    std::raise(SIGTERM);
-    file.write("whole");
-  };
-  const int guarded = status_of_child([&] {
-    const InterruptGuard guard;
-    write_file_atomically(path, signalled);
-    _exit(interrupted() ? 98 : 97);
-  });
-  test.check("who catches signals writes what there is to save",
-             WIFEXITED(guarded) && WEXITSTATUS(guarded) == 98 && read_bytes(path) == "halfwhole");
-  write_bytes(path, "two");
-  const int ignored = status_of_child([&] {
-    std::signal(SIGTERM, SIG_IGN);
-    write_file_atomically(path, signalled);
-  });
-  test.check("so does who was told to ignore them",
-             WIFEXITED(ignored) && WEXITSTATUS(ignored) == 99 && read_bytes(path) == "halfwhole");
   std::filesystem::create_symlink(path, folder.file("to"));
-  test.throws("appending through a link",
-              "to: cannot write: ", [&] { OutputFile(folder.file("to"), OutputFile::Mode::Append); });
-  test.throws("a folder that is a link", "to: expected a folder, found a link",
-              [&] { refuse_link(folder.file("to")); });
+  test.throws("to: cannot write: ", [&] { OutputFile(folder.file("to"), OutputFile::Mode::Append); });
+  test.throws("to: expected a folder, found a link", [&] { refuse_link(folder.file("to")); });
   std::filesystem::remove(folder.file("to"));
   refuse_link(folder.file("to"));
   write_file_atomically(path, "3");
@@ -957,16 +921,13 @@ void cadence(Test& test) {
 void interrupts(Test& test) {
   {
     const InterruptGuard guard;
-    test.check("nothing yet", !interrupted());
-    std::raise(SIGINT);
-    test.check("Ctrl-C is noticed", interrupted());
+    std::raise(SIGTERM);
+    const InterruptGuard within;
+    test.check("a guard within another keeps what was caught", interrupted());
   }
   {
     const InterruptGuard again;
     test.check("a new guard begins anew", !interrupted());
-    std::raise(SIGTERM);
-    const InterruptGuard within;
-    test.check("SIGTERM is noticed, and kept by a guard within another", interrupted());
   }
   // A second Ctrl-C ends the program, but not at the same moment. Released by one whom no signal has stopped, a guard
   // passes the signal on, unless it is ignored.

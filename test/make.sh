@@ -59,12 +59,6 @@ check "clean all builds again" "0 0" "$(made clean all > /dev/null && echo $?) $
 printf 'build/base/text.o: src/base/text.cpp\nsrc/base/te' > build/base/text.d
 check "clean with a damaged dependency file" 0 "$(made clean > /dev/null && ! test -e build && ! test -L train_copy && echo $?)"
 
-# Programs of a compiler for another C library link, and do not run.
-printf '#!/bin/sh\necho "c++ -I/mpi -lmpi"\n' > wrapper
-printf '#!/bin/sh\nuntil [ "$1" = -o ]; do shift; done\necho "exit 127" > "$2"; chmod +x "$2"\n' > foreign
-chmod +x wrapper foreign
-check "MPI of another C library" 1 "$(src/train/probe_mpi.sh mpi.mk auto ./wrapper ./foreign; grep -c 'does not run' mpi.mk)"
-
 made DESTDIR="$folder/packages" PREFIX="/my usr" install > /dev/null
 check "install" "10 0" "$(ls "$folder/packages/my usr/bin" | wc -l) $("$folder/packages/my usr/bin/petroglyph-train_copy" > /dev/null; echo $?)"
 check "the compiled headers have no flag of one target" 0 "$(made -B -n build/test/host_run.o | grep c++-header | grep -c cuda_on_host)"
