@@ -264,8 +264,6 @@ void byte_pairs(Test& test) {
       back = back && each->decode(encode(*each, text)) == text;
   }
   test.check("random bytes and stories come back", back);
-  for (const SplitText& row : GPT2_PIECES)
-    test.equal("comes back: \"" + row.text + "\"", tokenizer->decode(encode(*tokenizer, row.text)), row.text);
   std::string words;  // more than the encoder remembers
   for (int i = 0; i < 300000; ++i) words += " w" + std::to_string(i);
   test.check("very many words come back", tokenizer->decode(encode(*tokenizer, words + words)) == words + words);
@@ -672,32 +670,16 @@ void last_tokens(Test& test) {
              "a.txt: 7 tokens are less than a window of 7 and its next token");
 }
 
-// The samples of the copying task, and the paper's rule for a right answer.
+// The paper's rule for a right answer of the copying task. Its samples: test/examples.sh, by a program that draws its own.
 void copying(Test& test) {
   const Copying task(5);
   const Batch batch = task.batch(3, stream_of("train"), 8, 2, 3);
-  bool copies = batch.size == 3 && batch.length == 12 && batch.counted == 3 * 6;
-  for (size_t row = 0; row < batch.tokens.size(); row += 12) {
-    const int32_t *tokens = &batch.tokens[row], *targets = &batch.targets[row];
-    copies = copies && tokens[0] == Copying::BOS && tokens[6] == Copying::SEP && targets[11] == Copying::EOS;
-    for (int i = 0; i < 5; ++i)
-      copies = copies && tokens[1 + i] >= Copying::FIRST_LETTER && tokens[1 + i] < task.vocab() &&
-               tokens[7 + i] == tokens[1 + i] && targets[6 + i] == tokens[1 + i];
-    copies = copies && std::all_of(targets, targets + 6, [](int32_t target) { return target == -1; });
-  }
-  test.check("a string, then the same once more", copies);
   test.equal("a batch in parts", task.batch(3, stream_of("train"), 8, 4, 1).tokens,
              std::vector<int32_t>(batch.tokens.end() - 12, batch.tokens.end()));
   for (const auto& [name, other] : {std::pair("seed", task.batch(4, stream_of("train"), 8, 2, 3)),
                                     {"step", task.batch(3, stream_of("train"), 9, 2, 3)},
-                                    {"stream", task.batch(3, stream_of("evaluate"), 8, 2, 3)},
-                                    {"sample", task.batch(3, stream_of("train"), 8, 5, 3)}})
+                                    {"stream", task.batch(3, stream_of("evaluate"), 8, 2, 3)}})
     test.check(std::string("other strings of another ") + name, other.tokens != batch.tokens);
-  std::vector<int> letters(26);
-  for (const int32_t token : Copying(1000).batch(1, 1, 0, 0, 26).tokens)
-    if (token >= Copying::FIRST_LETTER) ++letters.at(static_cast<size_t>(token - Copying::FIRST_LETTER));
-  const auto [fewest, most] = std::minmax_element(letters.begin(), letters.end());
-  test.check("letters alike", *fewest > 1800 && *most < 2200, text("%d to %d of each", *fewest, *most));
 
   std::vector<int32_t> best = batch.targets;
   test.equal("all right", task.accuracy(batch, best), 1.0);
