@@ -90,7 +90,7 @@ Cell cell_of(const std::string& line) {
   std::tie(cell.part, cell.file) = part_and_file(words.front());
   cell.format = words.back();
   if (cell.file.empty()) {
-    for (size_t i = 1; i + 1 < words.size(); ++i) cell.words.push_back(substituted(words[i], {{"newline", "\n"}}));
+    cell.words.assign(words.begin() + 1, words.end() - 1);
     return cell;
   }
   for (size_t i = 1; i + 2 < words.size(); ++i) cell.where.push_back(halves(words[i], "="));
@@ -242,9 +242,9 @@ class PlanReader {
 
   // "[A; b] < 1.5 * [C; d]"
   Comparison comparison(const std::string& words) {
-    static const std::regex form(R"((.+) (<|>|each<|~([0-9.]+)) (.+))");
+    static const std::regex form(R"((.+) (<|>|~([0-9.]+)) (.+))");
     std::smatch found;
-    if (!std::regex_match(words, found, form)) throw Error(words + ": expected A < B, A > B, A each< B or A ~FACTOR B");
+    if (!std::regex_match(words, found, form)) throw Error(words + ": expected A < B, A > B or A ~FACTOR B");
     if (found[2] == ">") return {side(found[4]), side(found[1]), "<"};
     if (found[3].matched) return {side(found[1]), side(found[4]), "~", parse_number(found.str(3)).value_or(0)};
     return {side(found[1]), side(found[4]), found[2]};

@@ -25,8 +25,8 @@
 //
 // A cell is FILE, then words COLUMN=VALUE that select rows, a column (or the sum of several, a+b) and a format. For a
 // log FILE, it is a list of words and a format: the words are searched one after the other, and the number after the
-// last one is used ({newline} is the end of a line). The numbers come from all runs NAME and NAME-…, where NAME is
-// the first part of FILE, that is, from all seeds.
+// last one is used. The numbers come from all runs NAME and NAME-…, where NAME is the first part of FILE, that is, from
+// all seeds.
 //
 // Formats: steps (if a run did not reach the goal: "not in 500"), 0 to 3 digits, %0 to %2 (fractions as percent),
 // best% ("100.0 / 98.2": the best and the mean), exp2 and exp3 (a loss as perplexity), M2 and M3 (millions), e1
@@ -78,8 +78,7 @@ struct Side {
   enum class Of { SEEDS, BEST, MEAN } of = Of::SEEDS;
 };
 
-// A < B: the numbers of all seeds of A are below those of all seeds of B. A each< B: the same, for each seed
-// separately. A ~1.5 B: the ratio of the means is below 1.5.
+// A < B: the numbers of all seeds of A are below those of all seeds of B. A ~1.5 B: the ratio of the means is below 1.5.
 struct Comparison {
   Side left, right;
   std::string relation;

@@ -63,6 +63,7 @@ struct JudgedClaim {
   std::string says, word = "not run";  // the verdict, with "at reduced scale" if that applies
   Verdict verdict;
   const Measured* measured = nullptr;
+  const Claim* claim = nullptr;  // of that size
 };
 
 // The results of an experiment, the largest size first. For each size they come from runs/, or from results/ if more
@@ -82,23 +83,19 @@ std::vector<Measured> measured_of(const Experiment& experiment) {
 std::vector<JudgedClaim> judged_claims(const Experiment& experiment, const std::vector<Measured>& measured) {
   std::vector<JudgedClaim> judged;
   const bool has_full = std::count(experiment.sizes.begin(), experiment.sizes.end(), "full") > 0;
-  const auto judge = [&](const std::string& says) {
+  const std::vector<Claim> claims = experiment.plan(experiment.sizes.at(0)).claims;
+  for (size_t i = 0; i < claims.size(); ++i) {
     JudgedClaim best;
-    best.says = says;
-    for (const Measured& one : measured)
-      for (const Claim& claim : one.plan.claims) {
-        if (claim.says != says || best.verdict.is_final) continue;
-        const Verdict verdict = verdict_of(claim, one);
-        if (verdict.word == "not run" || (best.measured && !verdict.is_final)) continue;
-        const bool reduced = verdict.decided() && (claim.reduced || (has_full && one.plan.size != "full"));
-        best = {says, verdict.word + (reduced ? " at reduced scale" : ""), verdict, &one};
-      }
-    return best;
-  };
-  for (const std::string& size : experiment.sizes)
-    for (const Claim& claim : experiment.plan(size).claims)
-      if (std::none_of(judged.begin(), judged.end(), [&](const JudgedClaim& one) { return one.says == claim.says; }))
-        judged.push_back(judge(claim.says));
+    best.says = claims[i].says;
+    for (const Measured& one : measured) {
+      const Claim& claim = one.plan.claims.at(i);
+      const Verdict verdict = verdict_of(claim, one);
+      if (best.verdict.is_final || verdict.word == "not run" || (best.measured && !verdict.is_final)) continue;
+      const bool reduced = verdict.decided() && (claim.reduced || (has_full && one.plan.size != "full"));
+      best = {claim.says, verdict.word + (reduced ? " at reduced scale" : ""), verdict, &one, &claim};
+    }
+    judged.push_back(best);
+  }
   return judged;
 }
 
@@ -180,12 +177,10 @@ std::string claim_lines(const std::vector<JudgedClaim>& claims, bool with_remark
     if (!judged.verdict.reason.empty()) out += ": " + markdown_text(judged.verdict.reason);
     if (judged.verdict.decided()) out += " (" + markdown_text(judged.verdict.number) + ")";
     out += ".";
-    if (with_remarks && judged.measured)
-      for (const Claim& claim : judged.measured->plan.claims)
-        if (claim.says == judged.says)
-          for (const std::string& remark : claim.remarks)
-            if (const std::string words = with_numbers(remark, *judged.measured); !words.empty())
-              out += " " + markdown_text(words);
+    if (with_remarks && judged.claim)
+      for (const std::string& remark : judged.claim->remarks)
+        if (const std::string words = with_numbers(remark, *judged.measured); !words.empty())
+          out += " " + markdown_text(words);
     out += "\n";
   }
   return out.empty() ? "" : out + "\n";

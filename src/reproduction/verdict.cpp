@@ -44,13 +44,6 @@ Outcome below(const SideNumbers& left, const SideNumbers& right, double spread, 
   return Outcome::CLOSE;
 }
 
-Outcome below_by_seed(const SideNumbers& left, const SideNumbers& right) {
-  const size_t seeds = std::min(left.values.size(), right.values.size());
-  size_t holds = 0;
-  for (size_t i = 0; i < seeds; ++i) holds += left.values[i] < right.values[i];
-  return holds == seeds ? Outcome::HOLDS : holds == 0 ? Outcome::FAILS : Outcome::CLOSE;
-}
-
 // Whether the ratio of the means is below `within`; if it is up to `spread` times larger, nothing is decided.
 Outcome alike(double left, double right, double within, double spread) {
   if (std::isinf(left) && std::isinf(right)) return Outcome::CLOSE;
@@ -104,9 +97,8 @@ Judged judge(const Comparison& comparison, double spread, const Measured& measur
   judged.missing = left.missing + right.missing;
   if (!left.values.empty() && !right.values.empty()) {
     const bool given = !comparison.left.cell || !comparison.right.cell;
-    judged.outcome = comparison.relation == "<" ? below(left, right, spread, given)
-                     : comparison.relation == "each<"
-                         ? below_by_seed(left, right)
+    judged.outcome = comparison.relation == "<"
+                         ? below(left, right, spread, given)
                          : alike(mean_of(left.values), mean_of(right.values), comparison.within, spread);
   }
   judged.sentence = sentence_of(comparison, left, right, judged.outcome);
