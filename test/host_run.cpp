@@ -163,7 +163,7 @@ std::string taken(const char* name, const Ranks& ranks) {
   });
 }
 
-// Ranks use different GPUs. If a rank's GPU cannot be used, the rank uses the CPU, never another rank's GPU.
+// Ranks use different GPUs. A rank whose GPU cannot be used never takes another rank's.
 void choose_in_turn(Test& test) {
   const Machine machine;
   machine.device.count = 2;
@@ -171,24 +171,11 @@ void choose_in_turn(Test& test) {
   test.equal("the second rank", taken("auto", OneOfTwo(1)), "GPU 1");
   for (int rank = 0; rank < 2; ++rank) {
     machine.device.old = rank;
-    const std::string number = std::to_string(rank);
-    test.equal("rank " + number + "'s GPU is too old", taken("auto", OneOfTwo(rank)),
-               "--device auto: rank " + number + " takes the CPU, as its GPU " + number +
-                   " cannot be used: " + TOO_OLD + "\nCPU");
+    for (const char* name : {"auto", "cuda"})
+      test.equal(text("rank %d's GPU is too old, %s", rank, name), taken(name, OneOfTwo(rank)),
+                 "--device cuda: " + TOO_OLD);
     test.equal("the other rank", taken("auto", OneOfTwo(1 - rank)), "GPU " + std::to_string(1 - rank));
-    test.equal("cuda stops", taken("cuda", OneOfTwo(rank)), "--device cuda: " + TOO_OLD);
   }
-}
-
-// With several GPUs, "auto" selects the first one that works.
-void choose_the_first(Test& test) {
-  const Machine machine;
-  machine.device.count = 2;
-  machine.device.old = 0;
-  test.equal("the second of two", taken("auto", *one_rank()), "--device auto leaves out GPU 0: " + TOO_OLD + "\nGPU 1");
-  machine.device.major = 6;
-  machine.device.old = -1;
-  test.equal("neither", taken("auto", *one_rank()), "--device auto takes the CPU: " + TOO_OLD + "\nCPU");
 }
 
 // CUDA does not start: status of the first call, the newest CUDA version of the driver, and the expected reason.
@@ -223,8 +210,10 @@ void device_choice(Test& test) {
                std::string("--device cuda: ") + start.obstacle);
     test.equal(std::string(start.name) + ": no error is left", cudaGetLastError(), cudaSuccess);
   }
-  choose_the_first(test);
   choose_in_turn(test);
+  const Machine machine;
+  machine.device.major = 6;
+  test.equal("too old", taken("auto", *one_rank()), "--device auto takes the CPU: " + TOO_OLD + "\nCPU");
 }
 
 // All work on streams is delayed until something needs its result.

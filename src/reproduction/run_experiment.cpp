@@ -135,11 +135,7 @@ int run_child(const std::string& program, const std::vector<std::string>& words,
 class Running {
  public:
   Running(const Plan& plan, const std::string& programs, const std::string& device)
-      : plan_(plan),
-        programs_(programs),
-        device_(device),
-        folder_(folder_of(plan)),
-        machine_(describe_device(device, 0)) {
+      : plan_(plan), programs_(programs), device_(device), folder_(folder_of(plan)), machine_(describe_device(device)) {
     make_folder(folder_);
     lock_.emplace(folder_);
     remove_leftovers(folder_);

@@ -10,9 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "base/program.h"
@@ -25,38 +23,16 @@
 
 namespace petroglyph {
 
-namespace {
-
-#ifdef PETROGLYPH_CUDA
-void say_left_out(int number, const std::string& obstacle) {
-  std::fprintf(stderr, "--device auto leaves out GPU %d: %s\n", number, obstacle.c_str());
-}
-
-// What "auto" takes here: the number of the first GPU that works, or none, the CPU.
-std::optional<int> first_gpu() {
-  if (gpu_absent()) return std::nullopt;
-  std::vector<std::string> obstacles;
-  do {
-    const int number = static_cast<int>(obstacles.size());
-    obstacles.push_back(gpu_obstacle(number));
-    if (!obstacles.back().empty()) continue;
-    for (int other = 0; other < number; ++other) say_left_out(other, obstacles[static_cast<size_t>(other)]);
-    return number;
-  } while (static_cast<int>(obstacles.size()) < gpu_count());
-  std::fprintf(stderr, "--device auto takes the CPU: %s\n", obstacles[0].c_str());
-  return std::nullopt;
-}
-#endif
-
-}  // namespace
-
 std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
   if (name == "reference") return std::make_unique<Reference>();
   const bool cuda = name.rfind("cuda", 0) == 0;
 #ifdef PETROGLYPH_CUDA
   if (cuda) return make_gpu(name.size() > 5 ? std::atoi(name.c_str() + 5) : 0);
-  const std::optional<int> first = name == "auto" ? first_gpu() : std::nullopt;
-  if (first) return make_gpu(*first);
+  if (name == "auto" && !gpu_absent()) {
+    const std::string obstacle = gpu_obstacle(0);
+    if (obstacle.empty()) return make_gpu();
+    std::fprintf(stderr, "--device auto takes the CPU: %s\n", obstacle.c_str());
+  }
 #else
   if (cuda)
     throw Error("--device " + name + ": this build has no CUDA; build it where nvcc is installed, or with CUDA=1");
@@ -68,27 +44,19 @@ std::unique_ptr<Ops> make_device(const std::string& name, int threads, const Ran
   if (threads == 0) threads = std::max(1, available_threads() / ranks.sharing());
 #ifdef PETROGLYPH_CUDA
   const int gpus = ranks.count() > 1 && (name == "auto" || name == "cuda") ? gpu_count() : 0;
-  if (gpus > 1) {
-    const int rank = ranks.rank_here(), number = rank % gpus;
-    const std::string obstacle = gpu_obstacle(number);
-    if (obstacle.empty() || name == "cuda") return make_gpu(number);
-    // Every other GPU belongs to another rank, and two on one GPU would hold up all of them.
-    std::fprintf(stderr, "--device auto: rank %d takes the CPU, as its GPU %d cannot be used: %s\n", rank, number,
-                 obstacle.c_str());
-    return make_cpu(threads);
-  }
+  if (gpus > 1) return make_gpu(ranks.rank_here() % gpus);
 #endif
   return make_device(name, threads);
 }
 
-std::string describe_device(const std::string& name, int threads) {
+std::string describe_device(const std::string& name) {
   int ends[2];
   std::fflush(nullptr);
   const pid_t child = pipe(ends) == 0 ? fork() : -1;
   if (child < 0) throw Error("--device " + name + ": cannot start a process: " + std::strerror(errno));
   if (child == 0) {
     const int status = run_program("petroglyph", [&] {
-      const std::string description = make_device(name, threads)->description();
+      const std::string description = make_device(name, 0)->description();
       const ssize_t size = static_cast<ssize_t>(description.size());
       return write(ends[1], description.data(), description.size()) == size ? 0 : 1;
     });
