@@ -214,11 +214,6 @@ bool Options::given(const std::string& name) const { return !known(name).source_
 
 std::string Options::value(const std::string& name) const { return known(name).show_(); }
 
-bool Options::always(const std::string& name) const {
-  const auto is_it = [&](const Option& option) { return option.name_ == name && option.always_; };
-  return contains({"help", "version"}, name) || std::any_of(options_.begin(), options_.end(), is_it);
-}
-
 void Options::only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values) {
   Option* const option = find(name);
   if (option != nullptr && find(other) != nullptr) option->conditions_.push_back({other, values});

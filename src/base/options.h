@@ -95,7 +95,6 @@ class Options {
   std::string help() const;
   bool given(const std::string& name) const;         // on the command line
   std::string value(const std::string& name) const;  // as the user would write it
-  bool always(const std::string& name) const;        // whether it is of the second kind, --help and the like included
 
   // `name` has an effect only where `other` has one of these values. Ignored where the program lacks either.
   void only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values);

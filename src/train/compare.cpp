@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -12,12 +11,6 @@
 #include "base/text.h"
 
 namespace petroglyph {
-
-namespace {
-
-const std::vector<double> MILESTONES = {0.5, 0.9, 0.99};
-
-}  // namespace
 
 void declare_compare(Options& options, RunSettings& settings, const std::string& example) {
   options
@@ -44,6 +37,8 @@ std::vector<Variant> parse_variants(const std::string& list) {
       const bool named = equals != std::string::npos;
       const std::string option = named ? setting.substr(0, equals) : "model";
       const std::string value = named ? setting.substr(equals + 1) : setting;
+      if (option == "evaluate-lengths")
+        throw UsageError("--compare " + list + ": \"" + label + "\": --evaluate-lengths is common to all variants");
       if (option.empty() || value.empty())
         throw UsageError("--compare " + list + ": \"" + label +
                          "\": expected a model or OPTION=VALUE between colons, as in transformer:position=alibi");
@@ -59,15 +54,6 @@ std::vector<Variant> parse_variants(const std::string& list) {
   return variants;
 }
 
-void check_options(const Variant& variant, const Options& options, const std::string& list) {
-  for (const std::string& word : variant.arguments) {
-    const std::string option = word.substr(2, word.find('=') - 2);  // of --OPTION=VALUE
-    if (options.always(option) || option == "evaluate-lengths")
-      throw UsageError("--compare " + list + ": \"" + variant.label + "\": --" + option +
-                       " is common to all variants: expected it outside of --compare");
-  }
-}
-
 std::string fingerprint_text(const Model& model) {
   return text("%016llx", static_cast<unsigned long long>(model.parameters.fingerprint()));
 }
@@ -77,85 +63,36 @@ int interrupted_runs(const std::string& name) {
   return INTERRUPTED_STATUS;
 }
 
-namespace {
-
-// The table and the CSV file, a row at a time.
-class ComparisonTable {
- public:
-  explicit ComparisonTable(const std::vector<Variant>& variants) {
-    for (const Variant& variant : variants) width_ = std::max(width_, variant.label.size());
-    csv_ = "variant,parameters,step_50,step_90,step_99,last_step,last_loss,last_accuracy,weights\n";
-    std::printf("\n%-*s  %10s  ", static_cast<int>(width_), "", "parameters");
-    std::printf("%6s %6s %6s   %-*s  weights\n", "50 %", "90 %", "99 %", EVALUATION, "last evaluation");
-  }
-
-  void add(const Variant& variant, const CsvTable& log, const Evaluations& evaluations) {
-    std::printf("%-*s  %10s  ", static_cast<int>(width_), variant.label.c_str(),
-                with_commas(variant.parameters).c_str());
-    csv_ += csv_cell(variant.label) + "," + std::to_string(variant.parameters);
-    for (const double milestone : MILESTONES) {
-      const double step = step_reached(log, milestone);
-      std::printf("%6s ", std::isfinite(step) ? with_commas(static_cast<int64_t>(step)).c_str() : "-");
-      csv_ += "," + cell_text(step);
-    }
-    std::printf("  %-*s  %s\n", EVALUATION, last(evaluations).c_str(), variant.weights.c_str());
-    csv_ += "," + variant.weights + "\n";
-  }
-
-  const std::string& csv() const { return csv_; }
-
- private:
-  static constexpr int EVALUATION = 44;  // letters
-
-  // As words and, in the file, as numbers.
-  std::string last(const Evaluations& evaluations) {
-    if (evaluations.steps.empty()) {
-      csv_ += ",,,";
-      return "none";
-    }
-    const double step = evaluations.steps.back(), loss = evaluations.losses.back(),
-                 accuracy = evaluations.accuracies.back();
-    csv_ += "," + cell_text(step) + "," + cell_text(loss) + "," + cell_text(accuracy);
-    return text("loss %.4f  accuracy %5.1f %%  at step %s", loss, 100 * accuracy,
-                with_commas(static_cast<int64_t>(step)).c_str());
-  }
-
-  size_t width_ = 0;
-  std::string csv_;
-};
-
-// What is tenfold apart cannot be read off one even axis.
-bool tenfold(const std::vector<double>& values) {
-  double least = std::numeric_limits<double>::infinity(), most = 0;
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-  return least > 0 && most >= 10 * least;
-}
-
-}  // namespace
-
 void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants,
                       double chance) {
-  std::vector<CsvTable> logs;
-  for (const Variant& variant : variants) logs.push_back(read_csv(folder + "/" + variant.name + "/log.csv"));
-  ComparisonTable table(variants);
+  size_t longest = 0;
+  for (const Variant& variant : variants) longest = std::max(longest, variant.label.size());
+  const int width = static_cast<int>(longest);
   Figure figure(title);
-  Panel& loss = figure.panel("Loss").x("step").y("cross-entropy (nats)");
-  Panel& accuracy = figure.panel("Accuracy").x("step").y("accuracy").y_range(-0.02, 1.02);
-  std::vector<double> last_steps;
-  for (const CsvTable& log : logs) last_steps.push_back(log.rows() > 0 ? log.column("step").back() : 0);
-  if (tenfold(last_steps)) loss.log_x(), accuracy.log_x();
-  for (size_t i = 0; i < variants.size(); ++i) {
-    const Evaluations evaluations(logs[i]);
-    table.add(variants[i], logs[i], evaluations);
-    loss.noisy_line(variants[i].label, logs[i].column("step"), logs[i].column("loss"));
-    accuracy.line(variants[i].label, evaluations.steps, evaluations.accuracies);
+  Panel& losses = figure.panel("Loss").x("step").y("cross-entropy (nats)");
+  Panel& accuracies = figure.panel("Accuracy").x("step").y("accuracy").y_range(-0.02, 1.02);
+  std::string csv = "variant,parameters,step_50,step_90,step_99,last_step,last_loss,last_accuracy,weights\n";
+  std::printf("\n%-*s  parameters    50 %%   90 %%   99 %%   %-44s  weights\n", width, "", "last evaluation");
+  for (const Variant& variant : variants) {
+    const CsvTable log = read_csv(folder + "/" + variant.name + "/log.csv");
+    const Evaluations evaluated(log);
+    const double step = evaluated.steps.back(), loss = evaluated.losses.back(), accuracy = evaluated.accuracies.back();
+    losses.noisy_line(variant.label, log.column("step"), log.column("loss"));
+    accuracies.line(variant.label, evaluated.steps, evaluated.accuracies);
+    csv += csv_cell(variant.label) + "," + std::to_string(variant.parameters);
+    std::printf("%-*s  %10s  ", width, variant.label.c_str(), with_commas(variant.parameters).c_str());
+    for (const double milestone : {0.5, 0.9, 0.99}) {
+      const double reached = step_reached(log, milestone);
+      csv += "," + cell_text(reached);
+      std::printf("%6s ", std::isfinite(reached) ? with_commas(static_cast<int64_t>(reached)).c_str() : "-");
+    }
+    csv += "," + cell_text(step) + "," + cell_text(loss) + "," + cell_text(accuracy) + "," + variant.weights + "\n";
+    const std::string last = text("loss %.4f  accuracy %5.1f %%  at step %s", loss, 100 * accuracy,
+                                  with_commas(static_cast<int64_t>(step)).c_str());
+    std::printf("  %-44s  %s\n", last.c_str(), variant.weights.c_str());
   }
-  if (chance > 0) accuracy.level("chance", chance);
-  write_file_atomically(folder + "/compare.csv", table.csv());
+  if (chance > 0) accuracies.level("chance", chance);
+  write_file_atomically(folder + "/compare.csv", csv);
   figure.caption(folder).save(folder + "/compare.svg");
   std::printf("saved %s (compare.csv, compare.svg, and a run each)\n", folder.c_str());
 }
@@ -163,10 +100,7 @@ void write_comparison(const std::string& folder, const std::string& title, const
 Figure lengths_figure(const LengthTable& table) {
   Figure figure(table.title + ": other lengths");
   Panel& panel = figure.panel().x("length (" + table.unit + ")").y(table.quantity).log_x();
-  std::vector<double> all;
-  for (const std::vector<double>& values : table.values) all.insert(all.end(), values.begin(), values.end());
-  if (table.percent) panel.y_range(-0.02, 1.02);
-  if (!table.percent && tenfold(all)) panel.log_y();
+  table.percent ? panel.y_range(-0.02, 1.02) : panel.log_y();
   for (size_t i = 0; i < table.labels.size(); ++i) {
     std::vector<std::pair<double, double>> points;  // a line goes from left to right, whatever the order of the lengths
     for (size_t j = 0; j < table.lengths.size(); ++j) points.emplace_back(table.lengths[j], table.values[i][j]);

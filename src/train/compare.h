@@ -45,12 +45,8 @@ void declare_compare(Options& options, RunSettings& settings, const std::string&
 std::vector<std::string> names_of(const std::vector<Variant>& variants);  // of their folders
 
 // Commas separate variants; colons separate a variant's settings: OPTION=VALUE, or a model's name. Throws UsageError
-// for an empty variant, and for one that is listed twice.
+// for an empty variant, for one that is listed twice, and for lengths of one variant, since a table has one list.
 std::vector<Variant> parse_variants(const std::string& list);
-
-// Throws UsageError if a variant sets an option that does not define a run, or one that all have in common: lengths of
-// a table.
-void check_options(const Variant& variant, const Options& options, const std::string& list);
 
 // The table of the variants, printed and saved (compare.csv), and loss and accuracy against steps (compare.svg): the
 // steps to 50, 90 and 99 % evaluated accuracy if any variant reached these, the last evaluation, the weights'
@@ -89,7 +85,6 @@ bool train_variants(const std::vector<std::string>& words, const RunSettings& se
                     std::vector<Variant>& variants, Done done) {
   const auto session_of = [&](const Variant& variant) {
     std::vector<std::string> all = words;
-    all.erase(std::remove(all.begin(), all.end(), "--"), all.end());
     all.insert(all.end(), variant.arguments.begin(), variant.arguments.end());
     all.push_back("--no-resume");  // each run finds out itself
     auto session = std::make_unique<Session>(all);
@@ -98,16 +93,12 @@ bool train_variants(const std::vector<std::string>& words, const RunSettings& se
     session->settings.ranks = settings.ranks;
     return session;
   };
-  const std::string list = settings.compare.empty() ? "" : "--compare " + settings.compare + ": ";
-  std::map<std::string, std::string> labels;     // a variant written in another way is the same one
   std::map<std::string, size_t> without_effect;  // in how many variants
   for (Variant& variant : variants) {
     const auto session = session_of(variant);
-    const auto [first, is_new] = labels.emplace(session->options.to_json().text(), variant.label);
-    if (!is_new) throw UsageError(list + first->second + " and " + variant.label + " are the same");
     for (const auto& [option, reason] : session->options.without_effect())
       if (variant.sets(option) || ++without_effect[option] == variants.size())
-        throw UsageError(list + "\"" + variant.label + "\": " + reason);
+        throw UsageError("\"" + variant.label + "\": " + reason);
     session->settings.quiet = true;
     session->prepare();
     variant.parameters = session->run->model().parameters.size();
@@ -131,7 +122,6 @@ int compare_runs(const std::vector<std::string>& words, Session& common) {
   const RunSettings& settings = common.settings;
   const std::string name = name_of_runs(settings, "compare"), folder = "runs/" + name;
   std::vector<Variant> variants = parse_variants(settings.compare);
-  for (const Variant& variant : variants) check_options(variant, common.options, settings.compare);
   LengthTable lengths;
   std::vector<std::vector<double>> values;
   double chance = 0;
