@@ -19,14 +19,8 @@ namespace {
 int train_regular(const std::vector<std::string>& words, const std::shared_ptr<Ranks>& ranks) {
   RegularRun first(words);
   first.settings.ranks = ranks;
-  const std::vector<std::string> tasks = first.regular.tasks();
-  first.check_combination(tasks);
   const std::string name = name_of_runs(first.settings, "regular");
-  std::vector<Variant> runs;
-  for (const std::string& task : tasks)
-    for (const int seed : first.regular.seeds)
-      runs.push_back(
-          {task + text(", seed %d", seed), task + text("-seed-%d", seed), {"--task=" + task, text("--seed=%d", seed)}});
+  std::vector<Variant> runs = first.runs();
   const InterruptGuard guard;
   std::vector<TestResult> results;
   const bool finished = train_variants<RegularRun>(words, first.settings, name, runs,

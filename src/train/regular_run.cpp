@@ -52,7 +52,9 @@ void RegularSettings::declare(Options& options) {
   options.add("protocol", &protocol, {"answer", "next"},
               "one answer at the end of a string; or D_n and Tomita as Bhattamishra et al. ask for them: after every "
               "symbol of a member, what may follow");
-  options.add("seeds", &seeds, 0, 1 << 30, "a run each: initial weights and strings").always().not_saved();
+  options.add("seeds", &seeds, 0, 1 << 30, "a run each: initial weights and strings; default: --seed")
+      .always()
+      .not_saved();
   options.add("train-length", &train_length, 0, 1 << 20, "longest string to learn from; 0: the paper's 40, or 50");
   options.add("test-from", &test_low, 0, 1 << 20, "shortest string of the test; 0: the paper's 41, or 51")
       .always()
@@ -89,17 +91,18 @@ void RegularSettings::declare(Options& options) {
   model.qkv_bias = model.out_bias = false;
   model.declare(options, {"regular_gpt", "transformer", "rnn", "mamba"});
   options.add("form", &form, {"chunked", "dilated"}, "regular_gpt: as in the authors' code, or as the paper writes it");
+  std::vector<std::string> membership;
+  for (const std::string& name : language_names())
+    if (asks_members(name)) membership.push_back(name);
+  options.only_with("protocol", "task", membership);
+  options.only_with("near-misses", "task", membership);
+  options.only_with("parity-probability", "task", {"parity_check"});
+  options.only_with("leading-plus", "task", {"modular_arithmetic"});
+  for (const char* of_answers : {"test-from", "test-to", "test-every", "parity-probability", "near-misses"})
+    options.only_with(of_answers, "protocol", {"answer"});
   options.only_with("form", "model", {"regular_gpt"});
   options.only_with("thickness", "form", {"dilated"});
   options.only_with("layers", "model", {"transformer", "mamba"});
-}
-
-std::vector<std::string> RegularSettings::tasks() const {
-  if (!all_tasks) return {task};
-  std::vector<std::string> chosen;
-  for (const std::string& name : language_names())
-    if (!(next_symbol() || near_misses) || asks_members(name)) chosen.push_back(name);
-  return chosen;
 }
 
 RegularRun::RegularRun(const std::vector<std::string>& words) {
@@ -115,47 +118,31 @@ RegularRun::RegularRun(const std::vector<std::string>& words) {
   regular.declare(options);
   settings.declare(options);
   options.parse(words);
-  if (settings.seed > 1 << 30)
-    throw UsageError(text("--seed %llu: expected at most %d", static_cast<unsigned long long>(settings.seed), 1 << 30));
-  if (!options.given("seeds")) regular.seeds = {static_cast<int>(settings.seed)};
   // It learns parity after 10,000 (cheap) steps or more; at a rate of 1e-3 it stays at chance.
   if (regular.model.model == "rnn") options.set_defaults("steps=20000 lr=3e-3");
+  if (regular.next_symbol()) options.set_defaults("form=dilated");  // it answers at every position
   regular.model.set_defaults();
-  check();
-}
-
-void RegularRun::check() {
-  if (regular.seeds.empty()) throw UsageError("--seeds: expected at least one");
-  if (!regular.next_symbol()) return;
-  for (const char* other : {"test-from", "test-to", "test-every", "parity-probability", "near-misses", "leading-plus"})
-    if (options.given(other)) throw UsageError(std::string("--") + other + ": not with --protocol next");
-  if (regular.train_length == 1)
+  if (regular.next_symbol() && regular.train_length == 1)
     throw UsageError("--train-length 1: --protocol next has strings of 2 symbols and more");
-  if (regular.model.model != "regular_gpt") return;
-  if (options.given("form") && regular.form == "chunked")
-    throw UsageError(
-        "--form chunked: answers at the end of a string only; --protocol next needs an answer at every position "
-        "(dilated)");
-  regular.form = "dilated";
 }
 
-void RegularRun::check_combination(const std::vector<std::string>& tasks) const {
-  if (options.given("all-tasks") && regular.all_tasks && options.given("task"))
+std::vector<Variant> RegularRun::runs() const {
+  if (regular.all_tasks && options.given("task"))
     throw UsageError("--task " + regular.task + ": --all-tasks are every language; expected one of the two");
-  if (options.given("seeds") && options.given("seed"))
+  if (!regular.seeds.empty() && options.given("seed"))
     throw UsageError("--seed " + options.value("seed") + ": --seeds is given as well; expected one of the two");
-  if (!settings.resume) options.refuse_without_effect();
-  const std::string these = tasks.size() == 1 ? tasks[0] : "--all-tasks";
-  const auto refuse = [&](const char* option, const char* of) {
-    const bool among = std::find(tasks.begin(), tasks.end(), of) != tasks.end();
-    if (options.given(option) && !among)
-      throw UsageError(std::string("--") + option + ": only for --task " + of + ", not for " + these);
-  };
-  refuse("parity-probability", "parity_check");
-  refuse("leading-plus", "modular_arithmetic");
-  const std::string option = regular.next_symbol() ? "--protocol next" : regular.near_misses ? "--near-misses" : "";
-  if (!option.empty() && !asks_members(tasks[0]))
-    throw UsageError(option + ": only for --task D_n and Tomita, not for " + these);
+  std::vector<std::string> tasks, seeds;
+  for (const std::string& name : language_names())
+    if (regular.all_tasks ? !(regular.next_symbol() || regular.near_misses) || asks_members(name)
+                          : name == regular.task)
+      tasks.push_back(name);
+  for (const int seed : regular.seeds) seeds.push_back(std::to_string(seed));
+  if (seeds.empty()) seeds = {options.value("seed")};
+  std::vector<Variant> runs;
+  for (const std::string& task : tasks)
+    for (const std::string& seed : seeds)
+      runs.push_back({task + ", seed " + seed, task + "-seed-" + seed, {"--task=" + task, "--seed=" + seed}});
+  return runs;
 }
 
 RegularLanguage RegularRun::language(int shortest, int longest, float ones, bool near_misses) const {

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/options.h"
 #include "tasks/regular_languages.h"
+#include "train/compare.h"
 #include "train/model_options.h"
 #include "train/run.h"
 
@@ -18,14 +19,12 @@ namespace petroglyph {
 struct RegularSettings {
   std::string task = "parity_check", protocol = "answer", form = "chunked";
   bool all_tasks = false, leading_plus = false, near_misses = false;
-  std::vector<int> seeds = {1}, probabilities;
+  std::vector<int> seeds, probabilities;
   int train_length = 0, test_low = 0, test_high = 0, every = 1, strings = 512;
   ModelOptions model;
 
   void declare(Options& options);
   bool next_symbol() const { return protocol == "next"; }
-  // The languages in turn: with --all-tasks all of them, or those that have members.
-  std::vector<std::string> tasks() const;
 };
 
 // The longest training string, and the shortest and longest of the test.
@@ -45,8 +44,8 @@ struct RegularRun {
 
   explicit RegularRun(const std::vector<std::string>& words);
 
-  // Throws UsageError for options that have no effect together, or in none of these languages.
-  void check_combination(const std::vector<std::string>& tasks) const;
+  // Those of the command line: each language with each seed. --all-tasks are all languages, or those that have members.
+  std::vector<Variant> runs() const;
 
   // Makes the model; continues the run if its folder has a checkpoint.
   void prepare();
@@ -61,9 +60,6 @@ struct RegularRun {
   static constexpr int WINDOWS = 3;
   std::pair<int, int> window(int i) const;
   NextSymbol next_symbols(int i) const;
-
- private:
-  void check();
 };
 
 // The language that the checkpoint `path` was trained on, in strings of so many symbols. Throws Error if the checkpoint
