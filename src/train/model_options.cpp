@@ -34,12 +34,6 @@ Models operator+(Models models, const Models& more) {
 
 const Models ALL = RELATIONS + SETS + TRANSFORMERS + Models{"mamba", "mlp_lm", "dct_mlp", "rnn", "regular_gpt"};
 
-// What an option means to the models that read it.
-struct Meaning {
-  Models models;
-  std::string words;
-};
-
 enum class Group {
   SIZES,
   COMMON,
@@ -50,20 +44,15 @@ enum class Group {
 struct Row {
   const char *option, *key;  // the key of the configuration
   Member member;
-  std::vector<Meaning> meanings;
+  Models models;  // that read it
+  std::string help;
   double low = 0, high = 0;               // of a number
   std::vector<std::string> choices = {};  // of a word
   Group group = Group::COMMON;
   bool if_changed = false;  // a configuration has the key only if the value is not the default
-
-  Models readers() const {
-    Models all;
-    for (const Meaning& meaning : meanings) all = all + meaning.models;
-    return all;
-  }
 };
 
-// Every option except dct_mlp's two lists, in the order in which a configuration has them. An option that none of a
+// Every option, in the order in which a configuration has them. An option that none of a
 // program's models reads is not declared there; one that the chosen model does not read is refused.
 const std::vector<Row>& rows() {
   using O = ModelOptions;
@@ -72,78 +61,63 @@ const std::vector<Row>& rows() {
   // A row takes a few lines here, not one line a field.
   // clang-format off
   static const std::vector<Row> all = {
-      {"embedding", "embedding", &O::embedding,
-       {{{"mlp_lm"}, "mlp_lm: channels of a token's embedding and of the residual stream"}}, 1, 1 << 14, {}, SIZES},
-      {"width", "width", &O::width,
-       {{ALL, "channels of the residual stream, the paper's d_e"},
-        {{"mlp_lm"}, "mlp_lm: channels inside a block, the paper's w"}}, 1, 1 << 16, {}, SIZES},
-      {"layers", "layers", &O::layers,
-       {{RELATIONS + TRANSFORMERS + Models{"mamba", "regular_gpt", "mlp_lm", "dct_mlp"}, "blocks"}},
-       1, 1 << 10, {}, SIZES},
-      {"hidden", "hidden", &O::hidden,
-       {{RELATIONS + SETS, "relation networks: channels between positions, the paper's d_h, 0 for the width"},
-        {{"rnn"}, "rnn: channels of its state, 0 for the width"},
-        {TRANSFORMERS + Models{"regular_gpt", "dct_mlp"},
-         "models with an MLP: its channels, 0 for 4 widths"}}, 0, 1 << 20, {}, SIZES},
-      {"heads", "heads", &O::heads,
-       {{RELATIONS, "relation networks: groups of hidden channels, each with its own inner norm"},
-        {TRANSFORMERS + Models{"regular_gpt"}, "models with attention: its heads"},
-        {{"dct_mlp"}, "dct_mlp: heads, each with its own window"}}, 1, 1 << 16, {}, SIZES},
-      {"chunk", "chunk", &O::chunk,
-       {{{"regular_gpt"}, "regular_gpt: C, the positions that each position attends to"}}, 2, 1 << 16, {}, MORE},
-      {"thickness", "thickness", &O::thickness,
-       {{{"regular_gpt"}, "regular_gpt: K, the blocks with weights of their own, applied once for each power of C up to "
-                          "the length; 0: half of --layers"}}, 0, 1 << 10, {}, MORE},
-      {"activation", "activation", &O::activation,
-       {{{"causal_rn", "relation_network"}, "relation networks: applied to each pair"},
-        {{"deep_sets"}, "deep_sets: relu, its default, or gelu"}}, 0, 0, {"exp", "relu", "elu", "gelu"}},
-      {"pre-norm", "pre_activation_norm", &O::pre_norm,
-       {{RELATIONS, "normalization before the activation: exact, the default, of each pair; approximate, the default of "
-                    "birn_image and linear_causal_rn, and none take linear time; linear_causal_rn has only these two"}},
+      {"embedding", "embedding", &O::embedding, {"mlp_lm"},
+       "mlp_lm: channels of a token's embedding and of the residual stream", 1, 1 << 14, {}, SIZES},
+      {"width", "width", &O::width, ALL,
+       "channels of the residual stream, the paper's d_e; mlp_lm: channels inside a block, the paper's w",
+       1, 1 << 16, {}, SIZES},
+      {"layers", "layers", &O::layers, RELATIONS + TRANSFORMERS + Models{"mamba", "regular_gpt", "mlp_lm", "dct_mlp"},
+       "blocks", 1, 1 << 10, {}, SIZES},
+      {"hidden", "hidden", &O::hidden, RELATIONS + SETS + TRANSFORMERS + Models{"rnn", "regular_gpt", "dct_mlp"},
+       "relation networks: channels between positions, the paper's d_h; rnn: channels of its state; 0 for the width. "
+       "models with an MLP: its channels, 0 for 4 widths", 0, 1 << 20, {}, SIZES},
+      {"heads", "heads", &O::heads, RELATIONS + TRANSFORMERS + Models{"regular_gpt", "dct_mlp"},
+       "relation networks: groups of hidden channels, each with its own inner norm; models with attention: its heads; "
+       "dct_mlp: each has its own window", 1, 1 << 16, {}, SIZES},
+      {"chunk", "chunk", &O::chunk, {"regular_gpt"},
+       "regular_gpt: C, the positions that each position attends to", 2, 1 << 16, {}, MORE},
+      {"thickness", "thickness", &O::thickness, {"regular_gpt"},
+       "regular_gpt: K, the blocks with weights of their own, applied once for each power of C up to the length; "
+       "0: half of --layers", 0, 1 << 10, {}, MORE},
+      {"activation", "activation", &O::activation, {"causal_rn", "relation_network", "deep_sets"},
+       "relation networks: applied to each pair; deep_sets: relu, its default, or gelu",
+       0, 0, {"exp", "relu", "elu", "gelu"}},
+      {"pre-norm", "pre_activation_norm", &O::pre_norm, RELATIONS,
+       "normalization before the activation: exact, the default, of each pair; approximate, the default of birn_image "
+       "and linear_causal_rn, and none take linear time; linear_causal_rn has only these two",
        0, 0, {"exact", "approximate", "none"}},
-      {"post-norm", "post_reduction_norm", &O::post_norm,
-       {{RELATIONS, "relation networks: normalization after the sum over the pairs"}}},
-      {"position", "position", &O::position,
-       {{TRANSFORMERS, "transformers: position scheme; linear_transformer has the first three, images only the first"}},
+      {"post-norm", "post_reduction_norm", &O::post_norm, RELATIONS,
+       "relation networks: normalization after the sum over the pairs"},
+      {"position", "position", &O::position, TRANSFORMERS,
+       "transformers: position scheme; linear_transformer has the first three, images only the first",
        0, 0, {"learned", "sinusoidal", "none", "alibi", "t5", "kerple", "xl"}},
-      {"norm", "norm", &O::norm, {{TRANSFORMERS, "transformers: layer normalization without or with gain and shift"}},
+      {"norm", "norm", &O::norm, TRANSFORMERS, "transformers: layer normalization without or with gain and shift",
        0, 0, {"plain", "affine"}},
-      {"qkv-bias", "qkv_bias", &O::qkv_bias, {{TRANSFORMERS, "transformers: biases of queries, keys and values"}}},
-      {"out-bias", "out_bias", &O::out_bias, {{TRANSFORMERS, "transformers: bias of the attention's output"}}},
-      {"gelu", "gelu", &O::gelu, {{TRANSFORMERS, "transformers: exact, or GPT-2's approximation"}},
-       0, 0, {"erf", "tanh"}},
-      {"readout", "readout", &O::readout,
-       {{TRANSFORMERS, "transformers: all predicts the token after each position; last, only the token after the window, "
-                       "and the attention has no mask"}}, 0, 0, {"all", "last"}, TEXT},
-      {"feature-map", "feature_map", &O::feature_map,
-       {{{"linear_transformer"}, "linear_transformer: elu(x) + 1 with normalized weights, or x without"}},
-       0, 0, {"elu1", "identity"}},
-      {"cell", "cell", &O::cell, {{{"rnn"}, "rnn: its cell"}}, 0, 0, {"lstm", "elman"}},
-      {"state", "state", &O::state, {{{"mamba"}, "mamba: state size of a channel"}}, 1, 1 << 10, {}, MORE},
-      {"conv", "conv", &O::conv, {{{"mamba"}, "mamba: taps of its convolution"}}, 1, 1 << 10, {}, MORE},
-      {"expand", "expand", &O::expand, {{{"mamba"}, "mamba: channels within a block, in widths"}}, 1, 64, {}, MORE},
-      {"embedding-deviation", "embedding_deviation", &O::embedding_deviation,
-       {{TRANSFORMERS + Models{"regular_gpt"}, "transformers, regular_gpt: standard deviation of the initial embeddings "
-                                               "of tokens and positions; GPT-2: 0.02"}}, 0, 100, {}, COMMON, IF_CHANGED},
-      {"tied-head", "tied_head", &O::tied_head,
-       {{TRANSFORMERS + Models{"mamba", "regular_gpt"}, "transformers, regular_gpt, mamba: the readout is the embedding; "
-                                                        "that of regular_gpt then has no bias"}},
+      {"qkv-bias", "qkv_bias", &O::qkv_bias, TRANSFORMERS, "transformers: biases of queries, keys and values"},
+      {"out-bias", "out_bias", &O::out_bias, TRANSFORMERS, "transformers: bias of the attention's output"},
+      {"gelu", "gelu", &O::gelu, TRANSFORMERS, "transformers: exact, or GPT-2's approximation", 0, 0, {"erf", "tanh"}},
+      {"readout", "readout", &O::readout, TRANSFORMERS,
+       "transformers: all predicts the token after each position; last, only the token after the window, and the "
+       "attention has no mask", 0, 0, {"all", "last"}, TEXT},
+      {"feature-map", "feature_map", &O::feature_map, {"linear_transformer"},
+       "linear_transformer: elu(x) + 1 with normalized weights, or x without", 0, 0, {"elu1", "identity"}},
+      {"cell", "cell", &O::cell, {"rnn"}, "rnn: its cell", 0, 0, {"lstm", "elman"}},
+      {"state", "state", &O::state, {"mamba"}, "mamba: state size of a channel", 1, 1 << 10, {}, MORE},
+      {"conv", "conv", &O::conv, {"mamba"}, "mamba: taps of its convolution", 1, 1 << 10, {}, MORE},
+      {"expand", "expand", &O::expand, {"mamba"}, "mamba: channels within a block, in widths", 1, 64, {}, MORE},
+      {"embedding-deviation", "embedding_deviation", &O::embedding_deviation, TRANSFORMERS + Models{"regular_gpt"},
+       "transformers, regular_gpt: standard deviation of the initial embeddings of tokens and positions; GPT-2: 0.02",
+       0, 100, {}, COMMON, IF_CHANGED},
+      {"tied-head", "tied_head", &O::tied_head, TRANSFORMERS + Models{"mamba", "regular_gpt"},
+       "transformers, regular_gpt, mamba: the readout is the embedding; that of regular_gpt then has no bias",
        0, 0, {}, MORE, IF_CHANGED},
-      {"norm-position", "norm_position", &O::norm_position,
-       {{{"transformer"}, "transformer: the norm is before or after a branch"}}, 0, 0, {"pre", "post"}, MORE, IF_CHANGED},
-      {"mlp-activation", "mlp_activation", &O::mlp_activation, {{{"transformer"}, "transformer: activation of the MLP"}},
-       0, 0, {"gelu", "relu"}, MORE, IF_CHANGED},
+      {"norm-position", "norm_position", &O::norm_position, {"transformer"},
+       "transformer: the norm is before or after a branch", 0, 0, {"pre", "post"}, MORE, IF_CHANGED},
+      {"mlp-activation", "mlp_activation", &O::mlp_activation, {"transformer"},
+       "transformer: activation of the MLP", 0, 0, {"gelu", "relu"}, MORE, IF_CHANGED},
   };
   // clang-format on
   return all;
-}
-
-// The words for those models alone that a program trains; empty where it trains none.
-std::string meaning_for(const Row& row, const Models& models) {
-  std::vector<std::string> words;
-  for (const Meaning& meaning : row.meanings)
-    if (any_of(models, meaning.models)) words.push_back(meaning.words);
-  return join(words, "; ");
 }
 
 // The key in this model's configuration.
@@ -158,37 +132,29 @@ void ModelOptions::declare(Options& options, const Models& models) {
   options.add("model", &model, models, "the model to train");
   const bool of_text = contains(models, "mlp_lm"), more = contains(models, "regular_gpt");
   for (const Row& row : rows()) {
-    const std::string help = meaning_for(row, models);
-    if (help.empty() || (row.group == Group::TEXT && !of_text) || (row.group == Group::MORE && !more)) continue;
+    if (!any_of(models, row.models) || (row.group == Group::TEXT && !of_text) || (row.group == Group::MORE && !more))
+      continue;
     std::visit(
         [&](const auto member) {
           auto* const value = &(this->*member);
           using Value = std::remove_reference_t<decltype(*value)>;
           if constexpr (std::is_same_v<Value, bool>)
-            options.add(row.option, value, help);
+            options.add(row.option, value, row.help);
           else if constexpr (std::is_same_v<Value, std::string>)
-            options.add(row.option, value, row.choices, help);
+            options.add(row.option, value, row.choices, row.help);
           else
-            options.add(row.option, value, static_cast<Value>(row.low), static_cast<Value>(row.high), help);
+            options.add(row.option, value, static_cast<Value>(row.low), static_cast<Value>(row.high), row.help);
         },
         row.member);
-    options.only_with(row.option, "model", row.readers());
-  }
-  if (any_of(models, {"dct_mlp"})) {
-    options.add("frequencies", &frequencies, 1, 1 << 10, "dct_mlp: cosines of its window that each head takes");
-    options.add("windows", &windows, 1, 1 << 24,
-                "dct_mlp: tokens that each head reads before its position, one number for each head or one for all; "
-                "default: from 4 up to the context in equal ratios");
-    for (const char* const option : {"frequencies", "windows"}) options.only_with(option, "model", {"dct_mlp"});
+    options.only_with(row.option, "model", row.models);
   }
   options.only_with("gelu", "mlp-activation", {"gelu"});
   options.only_with("layers", "thickness", {std::to_string(thickness)});
 }
 
 void ModelOptions::refuse_beside_init(Options& options) {
-  std::vector<std::string> names = {"model", "frequencies", "windows"};
-  for (const Row& row : rows()) names.push_back(row.option);
-  for (const std::string& name : names) options.only_with(name, "init", {""});
+  options.only_with("model", "init", {""});
+  for (const Row& row : rows()) options.only_with(row.option, "init", {""});
 }
 
 void ModelOptions::set_defaults() {
@@ -201,7 +167,7 @@ void ModelOptions::write(Json& json, bool sizes) const {
   static const ModelOptions DEFAULTS;
   for (const Row& row : rows()) {
     const std::string key = key_of(row, model);
-    if ((row.group == Group::SIZES) != sizes || !contains(row.readers(), model)) continue;
+    if ((row.group == Group::SIZES) != sizes || !contains(row.models, model)) continue;
     if ((model == "rnn" && key == "width") || (model == "regular_gpt" && key == "layers")) continue;
     const bool changed = std::visit([&](auto member) { return this->*member != DEFAULTS.*member; }, row.member);
     if (row.if_changed && !changed) continue;
@@ -209,21 +175,7 @@ void ModelOptions::write(Json& json, bool sizes) const {
   }
 }
 
-void ModelOptions::check() const {
-  const bool splits_width = is_transformer() || model == "regular_gpt" || model == "dct_mlp";
-  if (splits_width && width % heads != 0) throw UsageError(text("--heads %d does not divide --width %d", heads, width));
-  if (contains(RELATIONS, model) && hidden % heads != 0)
-    throw UsageError(text("--heads %d does not divide --hidden %d", heads, hidden));
-  if (model == "linear_transformer" && !contains({"learned", "sinusoidal", "none"}, position))
-    throw UsageError("--position " + position + ": linear_transformer has learned, sinusoidal or none");
-  if (model == "deep_sets" && !contains({"relu", "gelu"}, activation))
-    throw UsageError("--activation " + activation + ": deep_sets has relu and gelu");
-  if (model == "linear_causal_rn" && pre_norm == "exact")
-    throw UsageError("--pre-norm exact: makes causal_rn quadratic; linear_causal_rn has approximate or none");
-}
-
 Json ModelOptions::config(int vocab, int context) const {
-  check();
   const bool any_length = model == "rnn" || model == "regular_gpt";
   Json json = Json::object();
   json.set("vocab", vocab);
@@ -246,11 +198,6 @@ Json ModelOptions::config(int vocab, int context) const {
 }
 
 Json ModelOptions::image_config(int patches, int patch_size, int classes) const {
-  if (is_transformer() && position != "learned")
-    throw UsageError("--position " + position + ": models of images have learned positions");
-  if (is_transformer() && embedding_deviation != 1)
-    throw UsageError("--embedding-deviation: models of images embed no tokens");
-  check();
   Json json = Json::object();
   json.set("patches", patches).set("patch_size", patch_size).set("classes", classes);
   write(json, true);
@@ -265,27 +212,16 @@ Json ModelOptions::image_config(int patches, int patch_size, int classes) const 
 // Windows from 4, or from the number of frequencies if that is more, up to the context, in equal ratios.
 // "varying t from 4 to 2048 (the maximal sequence length)" (mlps_for_nlp, appendix C.3)
 void ModelOptions::write_windows(Json& json, int context) const {
-  std::vector<int> list = windows;
-  if (list.size() == 1) list.assign(static_cast<size_t>(heads), windows[0]);
   const int least = std::max(frequencies, 4), most = std::max(least, context);
-  for (int h = 0; windows.empty() && h < heads; ++h) {
+  const float ratio = static_cast<float>(most) / static_cast<float>(least);
+  Json windows = Json::array(), of_each = Json::array();
+  for (int h = 0; h < heads; ++h) {
     const float part = heads > 1 ? static_cast<float>(h) / static_cast<float>(heads - 1) : 1.0f;
-    const float ratio = static_cast<float>(most) / static_cast<float>(least);
     const auto window = static_cast<int>(static_cast<float>(least) * numerics::exp(part * numerics::log(ratio)) + 0.5f);
-    list.push_back(std::clamp(window, least, most));
+    windows.push(std::clamp(window, least, most));
+    of_each.push(frequencies);
   }
-  if (list.size() != static_cast<size_t>(heads))
-    throw UsageError(
-        text("--windows: %zu numbers, expected one for each of the --heads %d, or one for all", list.size(), heads));
-  Json of_windows = Json::array(), of_frequencies = Json::array();
-  for (const int window : list) {
-    if (window < frequencies)
-      throw UsageError(
-          text("--windows: a window of %d tokens has no %d frequencies (--frequencies)", window, frequencies));
-    of_windows.push(window);
-    of_frequencies.push(frequencies);
-  }
-  json.set("frequencies", of_frequencies).set("windows", of_windows);
+  json.set("frequencies", of_each).set("windows", windows);
 }
 
 }  // namespace petroglyph

@@ -14,9 +14,8 @@ namespace petroglyph {
 struct ModelOptions {
   std::string model = "causal_rn";
   int width = 192, layers = 12, heads = 1;
-  int hidden = 0;  // 0: by the model
-  int embedding = 512, frequencies = 4;
-  std::vector<int> windows;
+  int hidden = 0;                        // 0: by the model
+  int embedding = 512, frequencies = 4;  // frequencies: of each head of a dct_mlp
   std::string activation = "exp", pre_norm, position = "learned", feature_map = "elu1", cell = "lstm";
   std::string norm = "plain", gelu = "erf", readout = "all";
   double embedding_deviation = 1;
@@ -36,7 +35,7 @@ struct ModelOptions {
   // For a program whose --init is a checkpoint with its own model: these options have no effect beside it.
   static void refuse_beside_init(Options& options);
 
-  // Throws UsageError if the options do not fit each other.
+  // Whether the options fit each other shows when the model reads it.
   Json config(int vocab, int context) const;
   // The same of a model that reads images as patches.
   Json image_config(int patches, int patch_size, int classes) const;
@@ -46,7 +45,6 @@ struct ModelOptions {
   bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
 
  private:
-  void check() const;
   void write(Json& json, bool sizes) const;
   void write_windows(Json& json, int context) const;
 };
