@@ -40,7 +40,7 @@ struct CountSettings {
   }
 
   void check(const Options& options) const {
-    source.check(options);
+    options.refuse_without_effect();
     if (after == 0 && options.given("length-windows"))
       throw UsageError("--length-windows " + options.value("length-windows") +
                        ": does nothing without --evaluate-length");

@@ -36,7 +36,6 @@ int scaling(const std::vector<std::string>& words, const std::shared_ptr<Ranks>&
   options.parse(words);
   settings.apply_preset(options);
   options.refuse_without_effect();
-  settings.text.check(options);
   ScalingPlan plan(settings);
   const std::string name = name_of_runs(run, "scaling");
   plan.print_summary("runs/" + name);

@@ -34,21 +34,6 @@ std::string text_measures(const Measures& measures, double characters_a_token) {
 
 namespace {
 
-// --context, or what the model was trained on. Throws UsageError for windows that it cannot read.
-int window_tokens(const TextRunSettings& given, const RunState& state, const Model& model) {
-  if (!given.options.given("context")) {
-    const int learned = learned_context(state);
-    return model.window() > 0 ? model.window() : std::min(model.longest(), learned > 0 ? learned : 1024);
-  }
-  const int wanted = given.text_settings.context;
-  const std::string refused = text("--context %d: %s ", wanted, given.text_settings.evaluate.c_str());
-  if (model.window() > 0 && wanted != model.window())
-    throw UsageError(refused + text("reads windows of %d tokens only", model.window()));
-  if (wanted > model.longest())
-    throw UsageError(refused + "has positions for windows of " + counted(model.longest(), "token"));
-  return wanted;
-}
-
 Measures measure(const TextRunSettings& given, const Task& task, int samples, Model& model, Ops& ops) {
   const RunSettings& settings = given.settings;
   Optimizer unused(model.parameters, ops, {});
@@ -83,7 +68,10 @@ void evaluate_checkpoint(const TextRunSettings& given) {
   const auto model = load_model(file, state, *ops);
   const Json* const readout = state.config.find("readout");
   const bool once = model->window() > 0 || (readout && readout->string() == "last");  // one answer per window
-  const int context = window_tokens(given, state, *model);
+  const int learned = learned_context(state);
+  const int context = given.options.given("context") ? given.text_settings.context
+                      : model->window() > 0          ? model->window()
+                                                     : std::min(model->longest(), learned > 0 ? learned : 1024);
   const int64_t targets = whole->size() - 1, windows = targets / context, tail = once ? 0 : targets % context;
   const int64_t most = given.options.given("eval-samples") ? settings.eval_samples : int64_t(1) << 24;
   const int64_t samples = std::min(most, windows);
@@ -99,13 +87,10 @@ void evaluate_checkpoint(const TextRunSettings& given) {
     scored += tokens;
   };
   if (windows > 0 || tail <= 0) add(whole, context, samples);
-  const bool with_tail = samples == windows && tail > 0;
-  if (with_tail) add(std::make_shared<CorpusPart>(whole, windows * context, whole->size()), static_cast<int>(tail), 1);
-  const std::string some = samples < windows ? with_commas(samples) + " of " : "";
-  const std::string rest = with_tail ? (windows > 0 ? " and one of " : "") + with_commas(tail) : "";
-  const std::string all = windows > 0 ? counted(windows, "window") + " of " + with_commas(context) : "one window of ";
-  print("%s, step %s, on %s: %s%s%s tokens, %s scored\n%s\n", state.model.c_str(), with_commas(state.step).c_str(),
-        name.c_str(), some.c_str(), all.c_str(), rest.c_str(), counted(static_cast<int64_t>(scored), "token").c_str(),
+  if (samples == windows && tail > 0)
+    add(std::make_shared<CorpusPart>(whole, windows * context, whole->size()), static_cast<int>(tail), 1);
+  print("%s, step %s, on %s: windows of %s, %s scored\n%s\n", state.model.c_str(), with_commas(state.step).c_str(),
+        name.c_str(), with_commas(context).c_str(), counted(static_cast<int64_t>(scored), "token").c_str(),
         text_measures({sum.loss / scored, sum.accuracy / scored}, characters / scored).c_str());
 }
 

@@ -30,7 +30,7 @@ const std::map<std::string, std::string> WINDOW_PRESETS = {
 
 void TextSettings::declare(Options& options) {
   options.section("Text");
-  source.declare(options, true);
+  source.declare(options);
   options.add("context", &context, 1, 1 << 24, "tokens of a window");
   options.add("epochs", &epochs, 0, 1 << 20, "times through the text, in place of --steps; 0: --steps counts");
   options.add("evaluate-lengths", &lengths, 1, 1 << 24,
@@ -89,7 +89,6 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   ModelOptions::refuse_beside_init(options);
   options.set_defaults(PRESETS.at("small"));  // what --help shows
   options.parse(words);
-  if (!settings.resume) text_settings.source.check(options);
   options.only_beside("evaluate",
                       {"data", "format", "replace", "context", "batch", "eval-samples", "device", "threads", "quiet"});
 }

@@ -14,14 +14,11 @@
 
 namespace petroglyph {
 
-void TextSource::declare(Options& options, bool may_move) {
-  Option& training =
-      options.add("data", &data, "text, or llm.c's .bin shards; default: small stories from a grammar of our own")
-          .placeholder("FILE");
-  Option& evaluation =
-      options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE");
-  if (may_move) training.always();
-  if (may_move) evaluation.always();
+void TextSource::declare(Options& options) {
+  options.add("data", &data, "text, or llm.c's .bin shards; default: small stories from a grammar of our own")
+      .placeholder("FILE")
+      .always();
+  options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE").always();
   options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
   options.add("format", &format, token_format_names(),
               "of the files: auto takes *.bin for llm.c's shards, anything else for text; uint16: nanoGPT's *.bin");
@@ -31,13 +28,7 @@ void TextSource::declare(Options& options, bool may_move) {
                ", of Hugging Face, a folder with such, or a checkpoint")
       .placeholder("NAME");
   options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
-}
-
-void TextSource::check(const Options& options) const {
-  if (options.given("val-part") && !validation.empty())
-    throw UsageError("--val-part " + options.value("val-part") + ": does nothing with --val " + validation);
-  if (options.given("format") && data.empty() && validation.empty())
-    throw UsageError("--format " + options.value("format") + ": does nothing without --data or --val");
+  options.only_with("val-part", "val", {""});
 }
 
 namespace {

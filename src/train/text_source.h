@@ -16,11 +16,8 @@ struct TextSource {
   bool replace = false;
   double validation_part = 0.05;
 
-  // may_move: on --resume the files may have other paths; the run compares their samples with those it was trained on
-  // (run.h).
-  void declare(Options& options, bool may_move = false);
-  // Throws UsageError for an option that was given and has no effect together with the others.
-  void check(const Options& options) const;
+  // On --resume the files may have other paths; the run compares their samples with those it was trained on (run.h).
+  void declare(Options& options);
   // The names of the two texts in messages and titles.
   std::string name() const { return data.empty() ? "the stories" : data; }
   std::string validation_name() const { return validation.empty() ? "the end of " + name() : validation; }
