@@ -194,7 +194,6 @@ void Run::resume(Options& options) {
         "--steps %lld: this run's cosine schedule was laid out over %s; to train longer: --resume --name %s --extend N",
         static_cast<long long>(settings_.steps), counted(steps, "step").c_str(), settings_.name.c_str()));
   state_.step = saved_step_ = saved.at("step").integer();
-  options_saved_ = options.to_json().text() == saved.at("options").text();
   state_.samples = saved.at("samples").string();
   state_.config = saved.at("config");
 }
@@ -267,7 +266,10 @@ void Run::read_parameters() {
     load_checkpoint(*opened_, *model_, *optimizer_, *ops_);
     opened_.reset();
     read_log();
-    if (extras_.keep_best) read_kept_loss();
+    // Not from the log, which lacks it if the run ended there and is now continued: its last row is then replaced.
+    const std::string best = file("best.safetensors");
+    if (extras_.keep_best && is_there(best))
+      kept_loss_ = parse_number(read_run_state(SafetensorsFile(best)).evaluated_loss).value_or(kept_loss_);
     return;
   }
   model_->parameters.initialize(settings_.seed);
@@ -384,17 +386,6 @@ void Run::keep_if_best(double evaluated_loss) {
   save_checkpoint(file("best.safetensors"), best, *model_, optimizer_.get());
 }
 
-// Not from the log, which lacks it if the run ended there and is now continued: its last row is then replaced by a full
-// one. A best.safetensors that cannot be read is ignored: the run does not need it.
-void Run::read_kept_loss() {
-  if (!is_there(file("best.safetensors"))) return;
-  try {
-    const RunState best = read_run_state(SafetensorsFile(file("best.safetensors")));
-    kept_loss_ = parse_number(best.evaluated_loss).value_or(kept_loss_);
-  } catch (const Error&) {
-  }
-}
-
 // Whether the run is over at this step, and why.
 bool Run::ended(const Row& row) {
   if (row.evaluated.accuracy >= settings_.stop_at) {
@@ -410,7 +401,9 @@ Measures Run::evaluate(const Task& task, int samples, double longer) {
   return trainer_->evaluate(task, state_.step, samples, at_once(longer)).value_or(Measures());
 }
 
-int Run::at_once(double longer) const { return as_many_as(settings_.batch / settings_.shards, longer); }
+int Run::at_once(double longer) const {
+  return std::max(1, static_cast<int>(settings_.batch / settings_.shards / std::max(1.0, longer)));
+}
 
 void Run::train_one(Row& row) {
   row.rate = settings_.rate.at(state_.step);
@@ -426,13 +419,9 @@ void Run::check_finite(double value, const char* what) const {
   if (std::isfinite(value)) return;
   const std::string is = text("the %s is %s ", what, number_text(value, 3).c_str());
   if (state_.step == 0)
-    throw Error(is + "before the first step: " +
-                (settings_.init.empty()
-                     ? "with these options a value in the model is no number, or too large"
-                     : "the weights of --init " + settings_.init + " are too large, or its options do not fit"));
+    throw Error(is + "before the first step: with these options, or the weights of --init, values are too large");
   std::string there = "there is no checkpoint yet";
   if (saved_step_ >= 0) there = checkpoint_ + text(" holds step %lld", static_cast<long long>(saved_step_));
-  if (saved_step_ >= 0 && is_there(file("previous.safetensors"))) there += ", previous.safetensors the one before";
   throw Error(is +
               text("at step %lld: training has diverged, try a smaller --lr; ", static_cast<long long>(state_.step)) +
               there);
@@ -459,19 +448,17 @@ void Run::show_evaluation(Progress& progress, int64_t step, const Row& row) {
 
 // Never saves a state that the run cannot continue from, and never overwrites the only good checkpoint.
 void Run::save() {
-  const bool saved = saved_step_ == state_.step;
-  if (saved && options_saved_) return;
+  if (saved_step_ == state_.step) return;
   if (finite_step_ != state_.step && !trainer_->is_finite_at(state_.step)) check_finite(NOT_MEASURED);
   finite_step_ = state_.step;
   if (ranks_.count() > 1)
     ranks_.check_same(model_->parameters.fingerprint(),
                       text("its weights after step %lld", static_cast<long long>(state_.step)));
   saved_step_ = state_.step;
-  options_saved_ = true;
   if (!ranks_.first()) return;
   claim_folder();
   if (log_) log_->flush_to_disk();
-  save_checkpoint(checkpoint_, state_, *model_, optimizer_.get(), saved ? "" : file("previous.safetensors"));
+  save_checkpoint(checkpoint_, state_, *model_, optimizer_.get(), file("previous.safetensors"));
 }
 
 void Run::keep_snapshot() {

@@ -127,7 +127,6 @@ class Run {
   void train_and_save();
   bool evaluate(Row& row);
   void keep_if_best(double evaluated_loss);
-  void read_kept_loss();
   void read_initial();  // --init
   void read_log();
   void train_one(Row& row);
@@ -155,7 +154,6 @@ class Run {
   RunState state_;
   RunExtras extras_;
   int64_t saved_step_ = -1;    // of the last checkpoint; −1: none
-  bool options_saved_ = true;  // it has the present options
   int64_t finite_step_ = -1;   // the loss there is known to be finite
   int64_t tokens_ = 0;         // read by training so far
   double seconds_before_ = 0;  // of earlier processes of this run

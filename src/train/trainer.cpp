@@ -69,8 +69,6 @@ int64_t Trainer::targets_of_ranks(const std::vector<Batch>& batches) {
   return of_all;
 }
 
-int as_many_as(int batch, double longer) { return std::max(1, static_cast<int>(batch / std::max(1.0, longer))); }
-
 // Rank r takes the batches r, r + R, ….
 std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step, int samples, int at_once,
                                                   Progress* progress) {

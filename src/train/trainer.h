@@ -20,9 +20,6 @@ struct Measures {
   int64_t tokens = 0;   // that the model read; of images, patches
 };
 
-// How many samples that are `longer` times as long as a batch's take no more memory than the batch; at least one.
-int as_many_as(int batch, double longer);
-
 class Trainer {
  public:
   // batch: samples that go through the model at a time; a step takes `accumulate` batches and averages.
