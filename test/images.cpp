@@ -228,8 +228,8 @@ void usage(Test& test) {
       {"--data a.bin,, --test a.bin", 2, "--data a.bin,,: an empty name"},
       {"--data a.bin --test ,a.bin", 2, "--test ,a.bin: an empty name"},
       {"--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number"},
-      {"--model transformer --position none", 2, "--position none: models of images have"},
-      {"--model deep_sets --activation exp" + SETS, 2, "--activation exp: deep_sets has relu and gelu"},
+      {"--model transformer --position none", 1, "position \"none\" is not one of learned"},
+      {"--model deep_sets --activation exp" + SETS, 1, "activation \"exp\" is not one of relu, gelu"},
       {"--flip", 2, "--flip and --crop are for --data"},
   });
   test.check("nothing was made", !shell.exists("runs"));

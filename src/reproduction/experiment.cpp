@@ -58,19 +58,11 @@ std::vector<std::string> parts_of(const std::string& words, char sign) {
 
 // The statements, without comments, each joined to one line.
 std::vector<std::string> statements_of(const std::string& text) {
+  static const std::regex continued(R"(\\[ \t\r]*\n[ \t]*)");
   std::vector<std::string> statements;
-  bool continues = false;
-  for (const std::string& whole : split(text, '\n')) {
-    std::string line = trimmed(whole);
-    if (!continues && (line.empty() || line[0] == '#')) continue;
-    const bool more = !line.empty() && line.back() == '\\';
-    if (more) line.pop_back();
-    if (continues)
-      statements.back() += line;
-    else
-      statements.push_back(line);
-    continues = more;
-  }
+  for (const std::string& line : split(std::regex_replace(text, continued, ""), '\n'))
+    if (const std::string statement = trimmed(line); !statement.empty() && statement[0] != '#')
+      statements.push_back(statement);
   return statements;
 }
 
@@ -302,23 +294,22 @@ Plan Experiment::plan(const std::string& size) const {
 
 Experiment experiment_of_text(const std::string& name, const std::string& text, const std::vector<Experiment>& known) {
   Experiment experiment{name, {}, {}};
-  const auto add = [&](const std::string& statement) {
-    experiment.statements.push_back(statement);
-    if (statement.rfind("size ", 0) == 0) experiment.sizes.push_back(halves(statement.substr(5), ",").first);
+  std::vector<std::string>& all = experiment.statements;
+  const auto is = [](const char* keyword) {
+    return [=](const std::string& statement) { return halves(statement, " ").first == keyword; };
   };
   for (const std::string& statement : statements_of(text)) {
     const auto other = std::find_if(known.begin(), known.end(),
                                     [&](const Experiment& one) { return statement == "sizes of " + one.name; });
     if (other == known.end()) {
-      add(statement);
+      all.push_back(statement);
       continue;
     }
-    bool within = false;
-    for (const std::string& theirs : other->statements) {
-      within = (within || theirs.rfind("size ", 0) == 0) && theirs.rfind("table", 0) != 0;
-      if (within) add(theirs);
-    }
+    const auto first = std::find_if(other->statements.begin(), other->statements.end(), is("size"));
+    all.insert(all.end(), first, std::find_if(first, other->statements.end(), is("table")));
   }
+  for (const std::string& statement : all)
+    if (is("size")(statement)) experiment.sizes.push_back(halves(statement.substr(5), ",").first);
   return experiment;
 }
 

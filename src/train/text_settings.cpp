@@ -57,8 +57,6 @@ TextRunSettings::TextRunSettings(const std::vector<std::string>& words) {
   if (!settings.init.empty() && !settings.resume)
     initial = read_run_state(SafetensorsFile(checkpoint_path(settings.init)));
   if (initial) adopt_model();
-  if (text_settings.epochs > 0 && options.given("epochs") && options.given("steps"))
-    throw UsageError("--epochs " + options.value("epochs") + ": in place of --steps; expected one of the two");
   apply_preset();
   model.set_defaults();
   if (initial) adopt_text();
@@ -87,6 +85,7 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
                           "dct_mlp", "rnn", "regular_gpt"});
   settings.declare(options);
   ModelOptions::refuse_beside_init(options);
+  options.only_with("steps", "epochs", {"0"});
   options.set_defaults(PRESETS.at("small"));  // what --help shows
   options.parse(words);
   options.only_beside("evaluate",
