@@ -1,5 +1,5 @@
 // Sums down the columns of a matrix, for gradients of gains, biases and filters. Every chunk of 1024 rows has its own
-// threads. The chunk sums are then added in order. The GPU version of the CPU's loops over chunks.
+// threads. The chunk sums are then added in order. The GPU version of cpu/columns.h.
 #pragma once
 
 #include <algorithm>

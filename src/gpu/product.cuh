@@ -9,7 +9,7 @@
 //
 // Registers have two banks, even and odd. An fma that reads two factors and a sum takes two cycles if all three are in
 // one bank. So a term's rows and columns are adjacent in shared memory for either layout of the factors, and are loaded
-// to registers in fours. test/sass_banks.awk counts the loop's cycles: 1.45 per fma before this, 1.19 now. Predicted
+// to registers in fours. test/sass_banks.awk counts the loop's cycles: 1.45 per fma before this, 1.16 now. Predicted
 // from that, not yet measured: x·weightᵀ at 75 % of the peak instead of 57 %.
 //
 // A Problem, passed to the kernel by value, defines what is multiplied and where the result goes:
@@ -99,8 +99,10 @@ class Copier {
   __device__ void copy(Slice<SIZE>& slice, int terms) {
     if (terms < DEPTH)
       copy_rest(slice, terms);
+    else if (ALONG == Along::K && size_ == SIZE)
+      copy_rows<true>(slice);
     else if (ALONG == Along::K)
-      copy_rows(slice);
+      copy_rows<false>(slice);
     else if (length_ == 4)
       copy_pieces<4>(slice);
     else if (length_ == 2)
@@ -113,17 +115,20 @@ class Copier {
  private:
   static constexpr int TERMS_AT_ONCE = 8;
 
+  // WHOLE: all rows exist. The loop for fewer is not unrolled: the compiler would choose all its steps before the first
+  // slice, and keep them in 24 registers.
+  template <bool WHOLE>
   __device__ void copy_rows(Slice<SIZE>& slice) const {
     constexpr int AT_ONCE = THREADS / TERMS_AT_ONCE;
     const int64_t step = static_cast<int64_t>(AT_ONCE) * stride_;
     const float* from = next_ + from_;
-#pragma unroll
+#pragma unroll(WHOLE ? SIZE : 1)
     for (int n = 0; n < SIZE; n += AT_ONCE) {
       if (n + AT_ONCE > SIZE && n + row_ >= SIZE) break;
 #pragma unroll
       for (int term = 0; term < DEPTH; term += TERMS_AT_ONCE)
         __pipeline_memcpy_async(&slice.terms[term_ + term][row_ + n], from + term, sizeof(float));
-      if (n + AT_ONCE + row_ < size_) from += step;
+      if (WHOLE || n + AT_ONCE + row_ < size_) from += step;
     }
   }
 

@@ -66,7 +66,8 @@ constexpr int whole_groups(int groups) {
   return whole;
 }
 
-// A warp owns QUERIES queries. A lane has GROUPS channels of the head: lane, lane + 32, ….
+// A warp owns QUERIES queries. A lane has GROUPS channels of the head: lane, lane + 32, …. A channel out of range is zero
+// in all rows and adds zero to every sum. So all channels of a row have one address, and constant distances from it.
 template <int GROUPS, int QUERIES>
 class LaneSweeper {
   static constexpr int WHOLE = whole_groups(GROUPS);
@@ -78,11 +79,11 @@ class LaneSweeper {
     own_ = min(QUERIES, s.queries - first);
 #pragma unroll
     for (int r = 0; r < QUERIES; ++r) {
+      const int64_t at = offset(r);
 #pragma unroll
       for (int k = 0; k < GROUPS; ++k) {
-        const int64_t at = s.query_offset(number) + static_cast<int64_t>(row(r)) * s.hidden + column(k);
-        q_[r][k] = a_.q[at];
-        dz_[r][k] = exists(k) ? a_.dz[at] : 0;  // a channel out of range adds zero to every sum
+        q_[r][k] = exists(k) ? a_.q[at + k * WARP] : 0;
+        dz_[r][k] = exists(k) ? a_.dz[at + k * WARP] : 0;
         dq_[r][k] = 0;
       }
     }
@@ -114,21 +115,22 @@ class LaneSweeper {
   }
 
   __device__ void store() const {
-    const Pairs& s = a_.pairs;
 #pragma unroll
-    for (int r = 0; r < QUERIES; ++r)
+    for (int r = 0; r < QUERIES; ++r) {
+      float* out = a_.out + offset(r);
 #pragma unroll
       for (int k = 0; k < GROUPS; ++k)
-        if (r < own_ && exists(k))
-          a_.out[s.query_offset(number_) + static_cast<int64_t>(row(r)) * s.hidden + column(k)] = dq_[r][k];
+        if (r < own_ && exists(k)) out[k * WARP] = dq_[r][k];
+    }
   }
 
  private:
   __device__ bool exists(int k) const { return k < WHOLE || k * WARP + lane_index() < a_.pairs.width; }
-  __device__ int column(int k) const {
-    return k < WHOLE ? k * WARP + lane_index() : min(k * WARP + lane_index(), a_.pairs.width - 1);
-  }
   __device__ int row(int r) const { return first_ + min(r, own_ - 1); }
+  // Of the lane's first channel of a query.
+  __device__ int64_t offset(int r) const {
+    return a_.pairs.query_offset(number_) + static_cast<int64_t>(row(r)) * a_.pairs.hidden + lane_index();
+  }
   __device__ float* weight_of(int r) const { return weight_ + static_cast<int64_t>(row(r)) * a_.pairs.keys; }
 
   // Each lane loads one key, for all queries.
@@ -148,14 +150,11 @@ class LaneSweeper {
   __device__ void sweep_some(WarpPairs<QUERIES>& pairs, int from, int begin, int end) {
     const int64_t stride = a_.pairs.hidden;
     const float* keys = a_.p + a_.pairs.key_offset(number_) + begin * stride + lane_index();
-    int other[GROUPS - WHOLE];  // offsets of channels that may be out of range and then repeat another
-#pragma unroll
-    for (int k = WHOLE; k < GROUPS; ++k) other[k - WHOLE] = column(k) - lane_index();
 #pragma unroll 1
     for (int key = begin; key < end; ++key, keys += stride) {
       float p[GROUPS];
 #pragma unroll
-      for (int k = 0; k < GROUPS; ++k) p[k] = keys[k < WHOLE ? k * WARP : other[k - WHOLE]];
+      for (int k = 0; k < GROUPS; ++k) p[k] = exists(k) ? keys[k * WARP] : 0;
       step<PARTIAL>(key, p, pairs, key - from);
     }
   }
