@@ -192,13 +192,10 @@ void Embedding::forward(Ops& ops, Saved& saved, real* x, const Input& input, int
   if (config_.images()) {
     patches_.forward(ops, x, input);
   } else {
-    const bool scaled = config_.scale != 1;
-    const real* const positions = config_.position == "sinusoidal" ? sinusoids_.table(ops, capacity, D)
-                                  : positions_                     ? positions_->value
-                                                                   : nullptr;
-    ops.embedding(x, tokens_->value, scaled ? nullptr : positions, input.tokens_for(model_), first, B, n, D);
-    if (scaled) ops.scale(x, x, config_.scale, N * D);
-    if (scaled && positions) ops.add_positions(x, positions, first, B, n, D);
+    ops.embedding(x, tokens_->value, nullptr, input.tokens_for(model_), first, B, n, D);
+    if (config_.scale != 1) ops.scale(x, x, config_.scale, N * D);
+    if (positions_) ops.add_positions(x, positions_->value, first, B, n, D);
+    if (config_.position == "sinusoidal") ops.add_positions(x, sinusoids_.table(ops, capacity, D), first, B, n, D);
   }
   if (config_.norm) norm_.in_place(ops, saved, x, N);
 }
@@ -210,11 +207,9 @@ void Embedding::backward(Ops& ops, const Saved& saved, real* dx, const Input& in
   if (config_.images()) {
     patches_.backward(ops, dx, input);
   } else {
-    const bool scaled = config_.scale != 1;
-    real* const dpositions = positions_ ? positions_->gradient : nullptr;
-    if (scaled && dpositions) ops.add_positions_backward(dpositions, dx, B, n, D);
-    if (scaled) ops.scale(dx, dx, config_.scale, N * D);
-    ops.embedding_backward(tokens_->gradient, scaled ? nullptr : dpositions, dx, input.tokens, B, n, D, config_.vocab);
+    if (positions_) ops.add_positions_backward(positions_->gradient, dx, B, n, D);
+    if (config_.scale != 1) ops.scale(dx, dx, config_.scale, N * D);
+    ops.embedding_backward(tokens_->gradient, nullptr, dx, input.tokens, B, n, D, config_.vocab);
   }
 }
 
