@@ -439,7 +439,6 @@ uint3 block_index(uint64_t number, dim3 grid) {
 }  // namespace
 
 void set_order(Order order, unsigned seed) { choice = {order, seed}; }
-Order order() { return choice.order; }
 
 void run(const Kernel& kernel) {
   if (block.kernel != nullptr) throw Fault("kernel " + kernel.name + " was launched by kernel " + block.kernel->name);

@@ -82,7 +82,6 @@ enum class Order { ASCENDING, DESCENDING, RANDOM };
 
 // Sets the order of threads, warps and blocks, from the next kernel on.
 void set_order(Order order, unsigned seed = 1);
-Order order();
 
 // The second limit requires cudaFuncSetAttribute: that of compute capability 7.5, the lowest supported by the build.
 constexpr size_t SHARED_LIMIT = 48 << 10, SHARED_LIMIT_WITH_LEAVE = 64 << 10;

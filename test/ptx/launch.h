@@ -1,15 +1,21 @@
 // Runs the kernels of the host program from their PTX, instead of the fibers of cuda_on_host.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "cuda_on_host.h"
 #include "ptx/machine.h"
-#include "ptx/symbols.h"
 
 namespace ptx {
+
+// A function of this program.
+struct Symbol {
+  std::string name;  // in C++ notation
+  std::string file;  // source, e.g. "relation", of a function with internal linkage; otherwise empty
+};
 
 class Programs {
  public:
