@@ -429,7 +429,7 @@ class Bench {
   double peak_, instructions_;  // a second: floating-point operations; lanes of vector instructions of any kind
 };
 
-int run(int argc, char** argv) {
+int run(const std::vector<std::string>& words) {
   const std::vector<std::string> parts = {"operations", "steps", "papers", "generation", "all"};
   std::vector<std::string> wanted = {"all"};
   std::string device = "cpu", only;
@@ -439,10 +439,10 @@ int run(int argc, char** argv) {
   options.positional(
       "PART", &wanted,
       "any of " + join(parts, ", ") + "; all is the default, on a CPU without papers, which takes minutes");
-  options.add("only", &only, "only the rows whose names contain this").placeholder("NAME");
+  options.add("only", &only, "NAME", "only the rows whose names contain this");
   options.add("once", &once, "each row once, as short as it can be: a test that they run");
-  declare_device(options, &device, &threads);
-  options.parse(argc, argv);
+  options.add_device(&device, &threads);
+  options.parse(words);
   const auto is_in = [](const std::vector<std::string>& list, const std::string& part) {
     return std::find(list.begin(), list.end(), part) != list.end();
   };
@@ -461,6 +461,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) {
-  return petroglyph::run_program("bench", [&] { return petroglyph::run(argc, argv); });
-}
+int main(int argc, char** argv) { return petroglyph::run_program("bench", argc, argv, petroglyph::run); }

@@ -126,8 +126,8 @@ int main(int argc, char** argv) {
     Options options("damage", "Damages files at random and lets them be read.");
     options.add("files", &files, 1, 1 << 30, "damaged files to read");
     options.add("seed", &seed, 0, 1 << 30, "other damage");
-    options.add("corpus", &corpus, "good files to damage").placeholder("FOLDER");
-    options.parse(argc, argv);
+    options.add("corpus", &corpus, "FOLDER", "good files to damage");
+    options.parse({argv + 1, argv + argc});
     work_in_memory();
     Test test(1, argv);
     test.run("damage", [&] { damaged_files(test, files, seed, corpus); });

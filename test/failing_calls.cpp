@@ -171,7 +171,7 @@ int main(int argc, char** argv) {
     Options options("failing_calls", "Lets allocations and system calls of programs fail, one at a time.");
     options.add("places", &places, 1, 1 << 30, "of each kind and each work");
     options.add("seed", &seed, 0, 1 << 30, "other places");
-    options.parse(argc, argv);
+    options.parse({argv + 1, argv + argc});
     work_in_memory();
     const std::string folder = std::filesystem::absolute(argv[0]).parent_path().parent_path().string();
     const TemporaryFolder libraries;

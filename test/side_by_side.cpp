@@ -44,19 +44,20 @@ void write(const std::string& path, const std::string& name, const Json& config,
   writer.save(path);
 }
 
-int run(int argc, char** argv) {
-  std::string path, device = "cpu";
+int run(const std::vector<std::string>& words) {
+  std::vector<std::string> path;
+  std::string device = "cpu";
   int length = 16, batch = 64, threads = 0;
   double rate = 5e-4;
   ModelOptions settings;
   Options options("side_by_side", "Training steps on one batch of strings to copy: one for each line of input.");
-  options.positional("FILE", &path, "where to write the weights and the batch");
+  options.positional("FILE", &path, "where to write the weights and the batch", 1);
   options.add("length", &length, 1, 1 << 16, "letters in a string");
   options.add("batch", &batch, 1, 1 << 20, "strings");
   options.add("lr", &rate, 0, 1e9, "learning rate");
   settings.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer"});
-  declare_device(options, &device, &threads);
-  options.parse(argc, argv);
+  options.add_device(&device, &threads);
+  options.parse(words);
   settings.set_defaults();
 
   const auto ops = make_device(device, threads);
@@ -65,7 +66,7 @@ int run(int argc, char** argv) {
   const Json config = settings.config(copying.vocab(), copying.context());
   const auto model = make_model(settings.model, config, *ops);
   model->parameters.initialize(1);
-  write(path, settings.model, config, *model, task.samples());
+  write(path[0], settings.model, config, *model, task.samples());
 
   Optimizer optimizer(model->parameters, *ops, {});
   Trainer trainer(*model, task, optimizer, *ops, 1, batch, 1);
@@ -82,6 +83,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) {
-  return petroglyph::run_program("side_by_side", [&] { return petroglyph::run(argc, argv); });
-}
+int main(int argc, char** argv) { return petroglyph::run_program("side_by_side", argc, argv, petroglyph::run); }

@@ -293,7 +293,7 @@ int main(int argc, char** argv) {
     options.add("kills", &kills, 0, 1 << 30, "runs to kill");
     options.add("rounds", &rounds, 0, 1 << 30, "meetings of processes in one folder");
     options.add("seed", &seed, 0, 1 << 30, "other moments");
-    options.parse(argc, argv);
+    options.parse({argv + 1, argv + argc});
     work_in_memory();
     Test test(1, argv);
     const std::string programs = std::filesystem::absolute(argv[0]).parent_path().parent_path().string();

@@ -27,10 +27,10 @@ struct CountSettings {
     options.add("last", &last, 0, 62,
                 "tokens that the largest table knows; by default fewer where a vocabulary is large, and 4 where more "
                 "than 30 million are counted");
-    options.add("most", &most, int64_t{0}, std::numeric_limits<int64_t>::max(),
+    options.add("most", &most, 0, Json::MAX_INTEGER,
                 "counts only this many tokens at the start of the training text, 0 for all: tables of a large "
                 "vocabulary or of a long text take much memory");
-    options.add("context", &context, int64_t{0}, int64_t{1} << 30,
+    options.add("context", &context, 0, 1 << 30,
                 "also prints the perplexity in windows of this many tokens, as of a model in training: at a window's "
                 "second position only one token is known; 0: not printed");
     options.add("evaluate-length", &after, 0, 1 << 24,

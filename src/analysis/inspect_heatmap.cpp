@@ -21,8 +21,7 @@ struct HeatMapSettings : InspectionSettings {
 
   void declare(Options& options) {
     InspectionSettings::declare(options, "a .safetensors file of train_image or convert, or a run's folder");
-    options.add("test", &test, "images, with commas between files; default: the test images of the run")
-        .placeholder("FILES");
+    options.add("test", &test, "FILES", "images, with commas between files; default: the test images of the run");
     options.add("images", &images, 1, 1000, "how many are shown");
     options.add("layers", &layers, 1, 1 << 10, "whose maps are shown; default: four of them, evenly up to the last");
   }
@@ -40,9 +39,7 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const std::string test = other ? settings.test : run.at("test").string();
   Pictures pictures;
   if (test.empty()) {
-    const Json& saved = run.at("seed");  // a large seed is stored as a string: it does not fit a JSON number
-    const uint64_t seed = saved.is(Json::Kind::String) ? parse_unsigned(saved.string()).value_or(0)
-                                                       : static_cast<uint64_t>(saved.integer());
+    const auto seed = static_cast<uint64_t>(run.at("seed").integer());
     const Shapes shapes;
     pictures.class_names = shapes.class_names();
     for (int i = 0; i < settings.images; ++i) pictures.list.push_back(shapes.picture(seed, stream_of("test"), 0, i));

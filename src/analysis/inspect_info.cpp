@@ -53,11 +53,11 @@ void show_tensor(const std::string& name, const SafetensorsFile::Entry& entry) {
 }  // namespace
 
 int inspect_info(const std::vector<std::string>& words) {
-  std::string path;
+  std::vector<std::string> path;
   Options options("inspect info", "Describes a safetensors file: a Petroglyph checkpoint or any other.");
-  options.positional("FILE", &path, "a .safetensors file, or a run's folder: its last checkpoint");
+  options.positional("FILE", &path, "a .safetensors file, or a run's folder: its last checkpoint", 1);
   options.parse(words);
-  const SafetensorsFile file(checkpoint_path(path));
+  const SafetensorsFile file(checkpoint_path(path[0]));
   if (is_checkpoint(file)) {
     show_checkpoint(file);
   } else {

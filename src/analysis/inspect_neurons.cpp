@@ -369,15 +369,16 @@ class NeuronReport {
 }  // namespace
 
 int inspect_neurons(const std::vector<std::string>& words) {
-  std::string checkpoint, out;
+  std::vector<std::string> checkpoints;
+  std::string out;
   Options options("inspect neurons",
                   "Tells what the neurons of an MLP language model's first layer compute of its context.");
-  options.positional("CHECKPOINT", &checkpoint,
-                     "an mlp_lm's .safetensors file, or a run's folder: its snapshots and its last checkpoint");
+  options.positional("CHECKPOINT", &checkpoints,
+                     "an mlp_lm's .safetensors file, or a run's folder: its snapshots and its last checkpoint", 1);
   declare_out(options, &out);
   options.parse(words);
-  const std::map<int64_t, Snapshot> snapshots = read_snapshots(checkpoint);
-  const std::string folder = output_folder(out, checkpoint) + (out.empty() ? "/neurons" : "");
+  const std::map<int64_t, Snapshot> snapshots = read_snapshots(checkpoints[0]);
+  const std::string folder = output_folder(out, checkpoints[0]) + (out.empty() ? "/neurons" : "");
   save_files(folder, NeuronReport(snapshots).files());
   return 0;
 }

@@ -39,11 +39,11 @@ struct PositionSettings {
   std::string device = "auto", name;
 
   void declare(Options& options) {
-    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "weights and sequences");
+    options.add("seed", &seed, 0, LARGEST_SEED, "weights and sequences");
     options.add("trials", &trials, 1, 1 << 20, "sequences, each with a permutation");
     options.add("steps", &steps, 1, 1 << 30, "training steps before the questions are asked again");
-    options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME");
-    declare_device(options, &device, &threads);
+    options.add("name", &name, "NAME", "the folder runs/NAME; default: the first free one");
+    options.add_device(&device, &threads);
   }
 };
 

@@ -13,8 +13,8 @@
 namespace petroglyph {
 
 void declare_out(Options& options, std::string* out) {
-  options.add("out", out, "default: beside the checkpoint; an older file of the same name stays as NAME.before")
-      .placeholder("FOLDER");
+  options.add("out", out, "FOLDER",
+              "default: beside the checkpoint; an older file of the same name stays as NAME.before");
 }
 
 std::string output_folder(const std::string& out, const std::string& checkpoint) {
@@ -26,7 +26,7 @@ std::string output_folder(const std::string& out, const std::string& checkpoint)
 void InspectionSettings::declare(Options& options, const std::string& which) {
   options.positional("CHECKPOINT", &checkpoints, which);
   declare_out(options, &out);
-  declare_device(options, &device, &threads);
+  options.add_device(&device, &threads);
 }
 
 OpenedCheckpoint::OpenedCheckpoint(const std::string& file_or_folder, const std::vector<std::string>& programs,
@@ -50,8 +50,8 @@ int window_length(const Model& model, const std::string& path, int given, int ot
 }
 
 void declare_windows_text(Options& options, std::string* text) {
-  options.add("text", text, "where windows are from; default: what the run was evaluated on, or stories of our own")
-      .placeholder("FILE");
+  options.add("text", text, "FILE",
+              "where windows are from; default: what the run was evaluated on, or stories of our own");
 }
 
 namespace {

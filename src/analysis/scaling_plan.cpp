@@ -51,8 +51,7 @@ void ScalingSettings::declare(Options& options) {
   options.section("Study");
   options.add("what", &what, {"compute", "context", "dct"}, "is varied");
   options.add("preset", &preset, {"quick", "paper"}, "sizes; what is given besides wins; shown here: quick, compute");
-  options.add("models", &models, "with commas between them; default mlp_lm,transformer, of context mlp_lm")
-      .placeholder("LIST");
+  options.add("models", &models, "LIST", "with commas between them; default mlp_lm,transformer, of context mlp_lm");
   options.add("budgets", &budgets, 1, 1e30, "compute: operations of training, C = 6ND");
   options.add("widths", &widths, 1, 1 << 20, "compute: channels inside a block; context: the one width");
   options.add("tokens", &tokens, 1, 1e15,
@@ -60,7 +59,7 @@ void ScalingSettings::declare(Options& options) {
   options.add("contexts", &contexts, 1, 1 << 16, "context: tokens that a prediction is made from");
   options.add("depths", &depths, 1, 1 << 10, "dct: blocks of the DCT-MLPs");
   options.add("transformer-depths", &transformer_depths, 1, 1 << 10, "dct: blocks of the Transformers");
-  options.add("list", &list, "shows the runs and stops").always().not_saved();
+  options.add("list", &list, "shows the runs and stops").not_saved();
   options.section("Models");
   options.add("context", &context, 1, 1 << 16, "compute, dct: tokens that a prediction is made from");
   options.add("embedding", &embedding, 0, 1 << 14,

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
-#include <optional>
 #include <type_traits>
 
 #include "base/error.h"
@@ -16,7 +14,7 @@ namespace petroglyph {
 
 namespace {
 
-constexpr size_t HELP_WIDTH = 100, LONGEST_LABEL = 30;
+constexpr size_t HELP_WIDTH = 100, HELP_INDENT = 28;
 
 bool starts_with(std::string_view word, std::string_view prefix) { return word.substr(0, prefix.size()) == prefix; }
 
@@ -26,53 +24,47 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
 
 // ---- Values ---------------------------------------------------------------------------------------------------------
 
-std::string shown(bool value) { return value ? "true" : "false"; }
-std::string shown(const std::string& value) { return value; }
-template <class Number>
-std::string shown(Number value) {
-  if constexpr (std::is_floating_point_v<Number>)
-    return exact_text(value);
-  else
-    return std::to_string(value);
+// Each reads a word into a variable. False where it is not a value of that type between the bounds.
+bool read(std::string_view word, double, double, bool* value) {
+  *value = contains({"true", "yes", "on"}, word);
+  return *value || contains({"false", "no", "off"}, word);
 }
+
+bool read(std::string_view word, double, double, std::string* value) {
+  *value = word;
+  return true;
+}
+
 template <class Number>
-std::string shown(const std::vector<Number>& values) {
+bool read(std::string_view word, double low, double high, Number* value) {
+  const auto number = parse_number(word);
+  if (!number || *number < low || *number > high) return false;
+  *value = static_cast<Number>(*number);
+  return !std::is_integral_v<Number> || parse_integer(word);
+}
+
+template <class Number>
+bool read(std::string_view list, double low, double high, std::vector<Number>* values) {
+  std::vector<Number> numbers;
+  for (const std::string& word : list.empty() ? std::vector<std::string>() : split(list, ','))
+    if (!read(word, low, high, &numbers.emplace_back())) return false;
+  *values = numbers;
+  return true;
+}
+
+template <class Value>
+Json json_of(const Value& value) {
+  return value;
+}
+
+template <class Number>
+Json json_of(const std::vector<Number>& values) {
   std::vector<std::string> words;
-  for (const Number value : values) words.push_back(shown(value));
+  for (const Number value : values) words.push_back(Json(value).text());
   return join(words, ",");
 }
 
-// A number in words. A float that is not 0 but would become 0 in single precision is refused.
-template <class Number>
-bool read_number(std::string_view word, Number low, Number high, Number* value) {
-  const auto parsed = [&] {
-    if constexpr (std::is_floating_point_v<Number>)
-      return parse_number(word);
-    else if constexpr (std::is_unsigned_v<Number>)
-      return parse_unsigned(word);
-    else
-      return parse_integer(word);
-  }();
-  if (!parsed || *parsed < low || *parsed > high) return false;
-  *value = static_cast<Number>(*parsed);
-  if constexpr (!std::is_floating_point_v<Number>) return true;
-  const bool is_zero = word.substr(0, word.find_first_of("eE")).find_first_of("123456789") == std::string_view::npos;
-  return is_zero || static_cast<float>(*parsed) != 0;
-}
-
-// "a whole number from 1 to 64"
-template <class Number>
-std::string range(const std::string& kind, Number low, Number high) {
-  const bool bounded = high < std::numeric_limits<Number>::max() || std::is_unsigned_v<Number>;
-  if (bounded) return kind + " from " + shown(low) + " to " + shown(high);
-  return low > std::numeric_limits<Number>::lowest() ? kind + ", at least " + shown(low) : kind;
-}
-
-// An option with its value, as the user would write it.
-std::string written(const std::string& name, bool is_switch, const std::string& value) {
-  if (is_switch) return (value == "true" ? "--" : "--no-") + name;
-  return value.empty() ? "no --" + name : "--" + name + " " + value;
-}
+std::string words_of(const Json& json) { return json.is(Json::Kind::String) ? json.string() : json.text(); }
 
 // ---- Help -----------------------------------------------------------------------------------------------------------
 
@@ -80,18 +72,21 @@ std::string written(const std::string& name, bool is_switch, const std::string& 
 void append_wrapped(std::string& out, const std::string& words, size_t indent) {
   size_t column = indent;
   for (const std::string& word : split(words, ' ')) {
-    const bool breaks = column > indent && column + 1 + word.size() > HELP_WIDTH;
-    out += breaks ? "\n" + std::string(indent, ' ') : column > indent ? " " : "";
-    column = (breaks || column == indent ? indent : column + 1) + word.size();
-    out += word;
+    if (column + word.size() > HELP_WIDTH) {
+      out.back() = '\n';
+      out.append(column = indent, ' ');
+    }
+    out += word + " ";
+    column += word.size() + 1;
   }
-  out += '\n';
+  out.back() = '\n';
 }
 
-void append_help_line(std::string& out, const std::string& label, const std::string& meaning, size_t indent) {
-  const bool fits = label.size() + 4 <= indent;
-  out += "  " + label + (fits ? std::string(indent - 2 - label.size(), ' ') : "\n" + std::string(indent, ' '));
-  append_wrapped(out, meaning, indent);
+void append_help_line(std::string& out, const std::string& label, const std::string& meaning) {
+  const bool fits = label.size() + 4 <= HELP_INDENT;
+  out += "  " + label + (fits ? "" : "\n");
+  out.append(fits ? HELP_INDENT - 2 - label.size() : HELP_INDENT, ' ');
+  append_wrapped(out, meaning, HELP_INDENT);
 }
 
 [[noreturn]] void print_and_stop(const std::string& words) {
@@ -104,133 +99,129 @@ void append_help_line(std::string& out, const std::string& label, const std::str
 
 // ---- Declarations ---------------------------------------------------------------------------------------------------
 
-Options::Options(std::string program, std::string purpose)
-    : program_(std::move(program)), purpose_(std::move(purpose)) {}
+Json Option::json() const {
+  return std::visit([](const auto* value) { return json_of(*value); }, variable_);
+}
 
-template <class Value, class Assign>
-Option& Options::declare(const std::string& name, Value* value, const std::string& expected, Assign assign,
-                         const std::string& help) {
-  if (find(name) != nullptr) throw Error("option --" + name + " declared twice");
-  Option& option = options_.emplace_back();
+std::string Option::words() const { return words_of(json()); }
+
+std::string Option::written(const std::string& value) const {
+  if (is_switch()) return (value == "true" ? "--" : "--no-") + name_;
+  return value.empty() ? "no --" + name_ : "--" + name_ + " " + value;
+}
+
+bool Option::assign(std::string_view word) const {
+  const auto read_into = [&](auto* value) { return read(word, low_, high_, value); };
+  return (!accepts_ || accepts_(word)) && std::visit(read_into, variable_);
+}
+
+Option& Options::declare(const std::string& name, Option::Variable variable, const std::string& placeholder,
+                         const std::string& expected, const std::string& help) {
+  Option& option = *options_.emplace_back(std::make_unique<Option>());
   option.name_ = name;
+  option.variable_ = variable;
+  option.placeholder_ = placeholder;
+  option.expected_ = expected;
   option.help_ = help;
   option.section_ = section_;
-  option.expected_ = expected;
-  option.default_ = shown(*value);
-  option.is_switch_ = std::is_same_v<Value, bool>;
-  option.placeholder_ = std::is_same_v<Value, double> ? "X" : "N";
-  option.show_ = [value] { return shown(*value); };
-  option.is_number_ = std::is_arithmetic_v<Value>;
-  option.assign_ = assign;
+  option.default_ = option.words();
   return option;
 }
 
-template <class Number>
-Option& Options::add(const std::string& name, Number* value, Bound<Number> low, Bound<Number> high,
+Option& Options::add(const std::string& name, Option::Variable value, double low, double high,
                      const std::string& help) {
-  const auto assign = [=](std::string_view word) { return read_number(word, low, high, value); };
-  return declare(name, value, range(std::is_integral_v<Number> ? "a whole number" : "a number", low, high), assign,
-                 help);
+  const bool reals = std::holds_alternative<std::vector<double>*>(value);
+  const bool list = reals || std::holds_alternative<std::vector<int>*>(value);
+  const bool real = reals || std::holds_alternative<double*>(value);
+  const std::string kind = std::string(list ? "" : "a ") + (real ? "number" : "whole number") + (list ? "s" : "");
+  const std::string range = " from " + Json(low).text() + " to " + Json(high).text();
+  Option& option = declare(name, value,
+                           list   ? "N,N,..."
+                           : real ? "X"
+                                  : "N",
+                           kind + range + (list ? " separated by commas" : ""), help);
+  option.low_ = low;
+  option.high_ = high;
+  return option;
 }
-template Option& Options::add(const std::string&, int*, int, int, const std::string&);
-template Option& Options::add(const std::string&, int64_t*, int64_t, int64_t, const std::string&);
-template Option& Options::add(const std::string&, uint64_t*, uint64_t, uint64_t, const std::string&);
-template Option& Options::add(const std::string&, double*, double, double, const std::string&);
-
-template <class Number>
-Option& Options::add(const std::string& name, std::vector<Number>* values, Bound<Number> low, Bound<Number> high,
-                     const std::string& help) {
-  const auto assign = [=](std::string_view list) {
-    std::vector<Number> read;
-    for (const std::string& word : list.empty() ? std::vector<std::string>() : split(list, ','))
-      if (!read_number(word, low, high, &read.emplace_back())) return false;
-    *values = read;
-    return true;
-  };
-  const char* const kind = std::is_integral_v<Number> ? "whole numbers" : "numbers";
-  return declare(name, values, range(kind, low, high) + " separated by commas", assign, help).placeholder("N,N,...");
-}
-template Option& Options::add(const std::string&, std::vector<int>*, int, int, const std::string&);
-template Option& Options::add(const std::string&, std::vector<double>*, double, double, const std::string&);
 
 Option& Options::add(const std::string& name, bool* value, const std::string& help) {
-  const auto assign = [value](std::string_view word) {
-    *value = contains({"true", "yes", "on"}, word);
-    return *value || contains({"false", "no", "off"}, word);
-  };
-  return declare(name, value, "true or false", assign, help);
+  return declare(name, value, "", "true or false", help);
 }
 
-Option& Options::add(const std::string& name, std::string* value, const std::string& expected,
-                     std::function<bool(std::string_view)> accepts, const std::string& help) {
-  const auto assign = [value, accepts = std::move(accepts)](std::string_view word) {
-    if (!accepts(word)) return false;
-    *value = word;
-    return true;
-  };
-  return declare(name, value, expected, assign, help).placeholder("WORD");
+Option& Options::add(const std::string& name, std::string* value, const char* placeholder, const std::string& help) {
+  Option& option = declare(name, value, placeholder, std::string(placeholder) + " in UTF-8", help);
+  option.accepts_ = is_utf8;
+  return option;
 }
-Option& Options::add(const std::string& name, std::string* value, const std::string& help) {
-  return add(name, value, "text in UTF-8", is_utf8, help).placeholder("TEXT");
-}
+
 Option& Options::add(const std::string& name, std::string* value, const std::vector<std::string>& choices,
                      const std::string& help) {
-  const auto accepts = [choices](std::string_view word) { return contains(choices, word); };
-  return add(name, value, "one of " + join(choices, ", "), accepts, help + ": " + join(choices, ", "));
+  const std::string list = join(choices, ", ");
+  Option& option = declare(name, value, "WORD", "one of " + list, help + ": " + list);
+  option.accepts_ = [choices](std::string_view word) { return contains(choices, word); };
+  return option;
+}
+
+void Options::add_device(std::string* device, int* threads) {
+  Option& option =
+      add("device", device, {"auto", "cpu", "cuda", "cuda:N", "reference"},
+          "auto takes the GPU if there is one, cuda:N the GPU with this number, from 0, reference the slow loops that "
+          "define the operations; the results do not depend on it")
+          .not_saved();
+  option.accepts_ = [is_choice = option.accepts_](std::string_view word) {
+    int number = 0;
+    return starts_with(word, "cuda:") ? read(word.substr(5), 0, 1023, &number) : is_choice(word);
+  };
+  if (threads == nullptr) return;
+  add("threads", threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it").not_saved();
 }
 
 void Options::set_defaults(const std::string& list) {
   for (const std::string& word : split(list, ' ')) {
     const size_t equals = word.find('=');
-    Option* const option = find(word.substr(0, equals));
-    if (option == nullptr) throw Error("default " + word + ": no such option was declared");
-    if (!option->source_.empty()) continue;
-    if (!option->assign_(word.substr(equals + 1))) throw Error("default " + word + ": expected " + option->expected_);
-    if (!parsed_) option->default_ = option->show_();
+    Option& option = known(word.substr(0, equals));
+    if (!option.source_.empty()) continue;
+    if (!option.assign(word.substr(equals + 1))) throw Error("default " + word + ": expected " + option.expected_);
+    option.default_ = option.words();
   }
 }
 
-void Options::positional(const std::string& name, std::string* value, const std::string& help) {
-  positional_.push_back({name, help, value, nullptr, false});
-}
-void Options::positional(const std::string& name, std::vector<std::string>* values, const std::string& help) {
-  positional_.push_back({name, help, nullptr, values, !values->empty()});
+void Options::positional(const std::string& name, std::vector<std::string>* values, const std::string& help,
+                         size_t most) {
+  arguments_ = values;
+  most_arguments_ = most;
+  argument_ = name;
+  argument_help_ = help;
 }
 
 // ---- Questions ------------------------------------------------------------------------------------------------------
 
-Option* Options::find(std::string_view name) {
-  const auto found = std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return o.name_ == name; });
-  return found == options_.end() ? nullptr : &*found;
+Option* Options::find(std::string_view name) const {
+  for (const auto& option : options_)
+    if (option->name_ == name) return option.get();
+  return nullptr;
 }
 
-const Option& Options::known(const std::string& name) const {
-  const Option* const option = const_cast<Options*>(this)->find(name);
+Option& Options::known(const std::string& name) const {
+  Option* const option = find(name);
   if (option == nullptr) throw Error("option --" + name + " was never declared");
   return *option;
 }
 
-bool Options::given(const std::string& name) const { return !known(name).source_.empty(); }
-
-std::string Options::value(const std::string& name) const { return known(name).show_(); }
-
 void Options::only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values) {
   Option* const option = find(name);
-  if (option != nullptr && find(other) != nullptr) option->conditions_.push_back({other, values});
+  if (option != nullptr && find(other) != nullptr) option->conditions_.emplace_back(other, values);
 }
 
 std::map<std::string, std::string> Options::without_effect(bool all) const {
   std::map<std::string, std::string> found;
-  for (const Option& option : options_) {
-    if (option.source_.empty() && !all) continue;
-    for (const Option::Condition& condition : option.conditions_) {
-      const Option& other = known(condition.option);
-      const std::string now = other.show_();
-      if (contains(condition.values, now)) continue;
-      found.emplace(option.name_,
-                    option.source_ + ": does nothing with " + written(other.name_, other.is_switch_, now));
+  for (const auto& option : options_)
+    for (const auto& [name, values] : option->conditions_) {
+      const Option& other = known(name);
+      if ((all || !option->source_.empty()) && !contains(values, other.words()))
+        found.emplace(option->name_, option->source_ + ": does nothing with " + other.written(other.words()));
     }
-  }
   return found;
 }
 
@@ -240,31 +231,19 @@ void Options::refuse_without_effect() const {
 }
 
 void Options::only_beside(const std::string& name, const std::vector<std::string>& others) const {
-  if (!given(name)) return;
-  for (const Option& option : options_)
-    if (!option.source_.empty() && option.name_ != name && !contains(others, option.name_))
-      throw UsageError(option.source_ + ": does nothing with " + known(name).source_);
+  for (const auto& option : options_)
+    if (given(name) && !option->source_.empty() && option->name_ != name && !contains(others, option->name_))
+      throw UsageError(option->source_ + ": does nothing with " + known(name).source_);
 }
 
 // ---- Parsing --------------------------------------------------------------------------------------------------------
 
 void Options::refuse_unknown(const std::string& word) const {
   std::vector<std::string> names = {"help", "version"};
-  for (const Option& option : options_) {
-    names.push_back(option.name_);
-    if (option.is_switch_) names.push_back("no-" + option.name_);
-  }
-  const std::string bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
-  const std::string meant = nearest_word(bare, names);
-  const bool helps = !meant.empty() && word != "--" + meant;
-  throw UsageError("unknown option " + word + (helps ? " (did you mean --" + meant + "?)" : ""));
-}
-
-void Options::assign(Option& option, const std::string& value, const std::string& source) {
-  const bool lacks = value.empty() && starts_with(option.expected_, "text") && option.placeholder_ != "TEXT";
-  if (lacks || !option.assign_(value))
-    throw UsageError(source + ": expected " + (lacks ? option.placeholder_ : option.expected_));
-  option.source_ = source;
+  for (const auto& option : options_) names.push_back(option->name_);
+  const std::string_view bare = std::string_view(word).substr(std::min(word.find_first_not_of('-'), word.size()));
+  const std::string meant = nearest_word(bare.substr(0, bare.find('=')), names);
+  throw UsageError("unknown option " + word + (meant.empty() ? "" : " (did you mean --" + meant + "?)"));
 }
 
 // One word that begins with '-', and its value, which may be the next word.
@@ -272,160 +251,80 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at) {
   const std::string& word = words[at];
   const size_t equals = word.find('=');
   const bool attached = equals != std::string::npos;
-  const std::string head = word.substr(0, equals), name = starts_with(head, "--") ? head.substr(2) : "";
-  if (head == "--help" || word == "-h") print_and_stop(help());
+  const std::string head = word.substr(0, equals);
+  if (head == "--help" || head == "-h") print_and_stop(help());
   if (head == "--version") print_and_stop(version() + "\n");
-  Option* option = find(name);
-  const bool negated = option == nullptr && starts_with(name, "no-");
-  if (negated) option = find(name.substr(3));
-  if (option == nullptr || (negated && !option->is_switch_)) refuse_unknown(head);
-  if (negated && attached) throw UsageError(word + ": " + head + " takes no value");
-  if (option->is_switch_ && !attached) {
-    assign(*option, negated ? "false" : "true", word);
-    return at + 1;
-  }
-  if (!attached && (at + 1 == words.size() || starts_with(words[at + 1], "--")))
-    throw UsageError(head + ": expected " + option->expected_ + " after it");
-  const std::string value = attached ? word.substr(equals + 1) : words[at + 1];
-  assign(*option, value, option->is_switch_ ? word : head + (value.empty() ? "" : " " + value));
-  return attached ? at + 1 : at + 2;
+  Option* option = starts_with(head, "--") ? find(head.substr(2)) : nullptr;
+  const bool negated = option == nullptr && starts_with(head, "--no-") && !attached;
+  if (negated) option = find(head.substr(5));
+  if (option == nullptr || (negated && !option->is_switch())) refuse_unknown(word);
+  std::string value = attached ? word.substr(equals + 1) : negated ? "false" : "true";
+  const bool in_next = !attached && !option->is_switch();
+  if (in_next) value = at + 1 < words.size() ? words[at + 1] : "--";
+  const bool lacks = (in_next && starts_with(value, "--")) || (value.empty() && option->placeholder_ != "TEXT");
+  option->source_ = option->is_switch() ? word : lacks || value.empty() ? head : head + " " + value;
+  if (lacks || !option->assign(value)) throw UsageError(option->source_ + ": expected " + option->expected_);
+  return at + (in_next ? 2 : 1);
 }
 
-void Options::parse(int argc, const char* const* argv) { parse({argv + std::min(argc, 1), argv + argc}); }
-
 void Options::parse(const std::vector<std::string>& words) {
-  parsed_ = true;
   std::vector<std::string> bare;
-  for (size_t at = 0; at < words.size();) {
-    if (words[at] == "--") {
-      bare.insert(bare.end(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
-      break;
-    }
+  for (size_t at = 0; at < words.size();)
     if (words[at].size() > 1 && words[at][0] == '-')
       at = read_option(words, at);
     else
       bare.push_back(words[at++]);
-  }
-  assign_positional(bare);
-}
-
-void Options::assign_positional(const std::vector<std::string>& words) {
-  size_t at = 0;
-  for (const Positional& next : positional_) {
-    if (at == words.size() && next.optional) continue;
-    const std::string expected = "expected " + next.name + " (" + next.help + "); see --help";
-    if (at == words.size()) throw UsageError(expected);
-    const size_t end = next.value != nullptr ? at + 1 : words.size();
-    const std::vector<std::string> taken(words.begin() + static_cast<std::ptrdiff_t>(at),
-                                         words.begin() + static_cast<std::ptrdiff_t>(end));
-    if (contains(taken, "")) throw UsageError("an argument is empty, " + expected);
-    if (next.value != nullptr)
-      *next.value = taken[0];
-    else
-      *next.values = taken;
-    at = end;
-  }
-  if (at < words.size()) throw UsageError("unexpected argument \"" + words[at] + "\"; options begin with --");
+  if (bare.size() > most_arguments_)
+    throw UsageError("unexpected argument \"" + bare[most_arguments_] + "\"; options begin with --");
+  const bool lacks = bare.empty() && arguments_ != nullptr && arguments_->empty();
+  if (lacks || contains(bare, "")) throw UsageError("expected " + argument_ + " (" + argument_help_ + "); see --help");
+  if (!bare.empty()) *arguments_ = bare;
 }
 
 std::string Options::help() const {
-  const auto label = [](const Option& option) {
-    if (option.is_switch_) return (option.default_ == "true" ? "--[no-]" : "--") + option.name_;
-    return "--" + option.name_ + " " + option.placeholder_;
-  };
-  size_t indent = sizeof("  --version  ") - 1;
-  std::vector<std::string> sections;
-  for (const Option& option : options_) {
-    indent = std::max(indent, std::min(label(option).size(), LONGEST_LABEL) + 4);
-    if (!contains(sections, option.section_)) sections.push_back(option.section_);
+  const std::string many = most_arguments_ > 1 ? "..." : "";
+  std::string out = "Usage: " + program_ + " [options]" + (argument_.empty() ? "" : " " + argument_ + many) + "\n";
+  append_wrapped(out, purpose_, 0);
+  if (!argument_.empty()) append_help_line(out += "\n", argument_, argument_help_);
+  std::string section;
+  for (const auto& option : options_) {
+    if (option->section_ != section) out += "\n" + (section = option->section_) + "\n";
+    const std::string label = option->is_switch() ? "--[no-]" + option->name_ : option->written(option->placeholder_);
+    const std::string value = option->default_.empty() ? "" : " [" + option->default_ + "]";
+    append_help_line(out, label, option->help_ + value);
   }
-  std::string out = "Usage: " + program_ + " [options]";
-  for (const Positional& next : positional_)
-    out += (next.optional ? " [" : " ") + next.name + (next.values ? "..." : "") + (next.optional ? "]" : "");
-  append_wrapped(out += "\n", purpose_, 0);
-  if (!positional_.empty()) out += "\n";
-  for (const Positional& next : positional_) append_help_line(out, next.name, next.help, indent);
-  for (const std::string& section : sections) {
-    out += "\n" + section + "\n";
-    for (const Option& option : options_) {
-      if (option.section_ != section) continue;
-      const std::string otherwise = !option.is_switch_ ? option.default_ : option.default_ == "true" ? "on" : "";
-      append_help_line(out, label(option), option.help_ + (otherwise.empty() ? "" : " [" + otherwise + "]"), indent);
-    }
-  }
-  out += "\n";
-  append_help_line(out, "--help", "print this and stop", indent);
-  append_help_line(out, "--version", "print the version and stop", indent);
+  append_help_line(out += "\n", "--help", "print this and stop");
+  append_help_line(out, "--version", "print the version and stop");
   return out;
 }
 
 // ---- Saving ---------------------------------------------------------------------------------------------------------
 
-// JSON numbers are doubles: a larger seed is saved as a string.
-Json Option::saved() const {
-  const std::string word = show_();
-  if (is_switch_) return word == "true";
-  const std::optional<double> number = is_number_ ? parse_number(word) : std::nullopt;
-  return number && exact_text(*number) == word ? Json(*number) : Json(word);
-}
-
 Json Options::to_json() const {
   Json json = Json::object();
-  for (const Option& option : options_)
-    if (option.saved_) json.set(option.name_, option.saved());
+  for (const auto& option : options_)
+    if (option->saved_) json.set(option->name_, option->json());
   return json;
 }
 
 void Options::restore(const Json& json, const std::string& origin, bool same) {
-  if (!json.is(Json::Kind::Object))
-    throw Error(origin + ": its options are " + name_of(json.kind()) + ", expected an object");
   for (const auto& [name, value] : json.members()) {
     const Option* const option = find(name);
     if (option == nullptr || !option->saved_)
       throw Error(origin + ": saved with option --" + name + ", which " + program_ + " does not have");
   }
-  for (Option& option : options_) {
-    if (!option.saved_) continue;
-    const Json* const found = json.find(option.name_);
-    const std::string before = !found                          ? option.default_
-                               : found->is(Json::Kind::String) ? found->string()
-                                                               : found->text();
-    const std::string now = option.show_(), earlier = written(option.name_, option.is_switch_, before);
-    const bool chosen = same || !option.source_.empty();
-    if (chosen && option.always_) continue;
-    if (!option.assign_(before)) throw Error(origin + ": saved with " + earlier + ": expected " + option.expected_);
-    if (chosen && option.show_() != now)
-      throw Error((option.source_.empty() ? written(option.name_, option.is_switch_, now) : option.source_) +
-                  ": this run was started with " + earlier +
+  for (const auto& option : options_) {
+    if (!option->saved_) continue;
+    const Json* const found = json.find(option->name_);
+    const std::string before = found ? words_of(*found) : option->default_, now = option->words();
+    const bool chosen = same || !option->source_.empty();
+    if (chosen && option->always_) continue;
+    if (!option->assign(before))
+      throw Error(origin + ": saved with " + option->written(before) + ": expected " + option->expected_);
+    if (chosen && option->words() != now)
+      throw Error(option->written(now) + ": this run was started with " + option->written(before) +
                   ", and an option that defines a run cannot change; nothing was changed");
   }
-}
-
-// ---- Options of several programs ------------------------------------------------------------------------------------
-
-void declare_force(Options& options, bool* force) {
-  options.add("force", force, "replace existing files").always().not_saved();
-}
-
-void declare_device(Options& options, std::string* device) {
-  const auto accepts = [](std::string_view word) {
-    int number = 0;
-    return contains({"auto", "cpu", "cuda", "reference"}, word) ||
-           (starts_with(word, "cuda:") && read_number(word.substr(5), 0, 1023, &number));
-  };
-  options
-      .add("device", device, "one of auto, cpu, cuda, cuda:N, reference", accepts,
-           "auto takes the GPU if there is one, cuda:N the GPU with this number, from 0, reference the slow loops that "
-           "define the operations; the results do not depend on it: auto, cpu, cuda, cuda:N, reference")
-      .always()
-      .not_saved();
-}
-
-void declare_device(Options& options, std::string* device, int* threads) {
-  declare_device(options, device);
-  options.add("threads", threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it")
-      .always()
-      .not_saved();
 }
 
 }  // namespace petroglyph

@@ -4,8 +4,8 @@
 //   Options options("train_copy", "Trains a sequence model on the copying task.");
 //   options.section("Model");
 //   options.add("width", &width, 1, 65536, "channels of the residual stream");
-//   options.add("threads", &threads, 0, 1024, "threads, 0 for all cores").always().not_saved();
-//   options.parse(argc, argv);
+//   options.add("threads", &threads, 0, 1024, "threads, 0 for all cores").not_saved();
+//   options.parse(words);
 //
 // There are two kinds of options. Most define the run: they are saved with it, and on --resume a different value is
 // refused. The others may always be given (always()): steps, save-every, threads, device, quiet. A resumed run repeats
@@ -17,84 +17,80 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/json.h"
 
 namespace petroglyph {
 
+constexpr double LARGEST_SEED = Json::MAX_INTEGER - 1;  // up to here a double tells all whole numbers apart
+
 class Option {
  public:
+  using Variable =
+      std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::vector<int>*, std::vector<double>*>;
+
   Option& always() { return always_ = true, *this; }
-  Option& not_saved() { return saved_ = false, *this; }
-  // What --help shows in place of the value: "--data FILE". Unless it is TEXT, an empty value is refused.
-  Option& placeholder(const std::string& word) { return placeholder_ = word, *this; }
+  Option& not_saved() { return saved_ = false, always(); }
 
  private:
   friend class Options;
-  struct Condition {
-    std::string option;
-    std::vector<std::string> values;
-  };
+  bool is_switch() const { return std::holds_alternative<bool*>(variable_); }
+  Json json() const;                                    // the value
+  std::string words() const;                            // the same as the user would write it
+  std::string written(const std::string& value) const;  // the option with a value, as the user would write it
+  bool assign(std::string_view word) const;             // false: not a value of this option
+
   std::string name_, help_, section_, placeholder_, default_;
   std::string expected_;  // "a whole number from 1 to 64"
   std::string source_;    // as it was given: "--width 64"; or empty
-  bool is_switch_ = false, is_number_ = false, always_ = false, saved_ = true;
-  std::vector<Condition> conditions_;
-  std::function<bool(std::string_view)> assign_;  // false: not a value of this option
-  std::function<std::string()> show_;             // the value as the user would write it
-  Json saved() const;
+  Variable variable_;
+  double low_ = 0, high_ = 0;                      // of numbers
+  std::function<bool(std::string_view)> accepts_;  // of words
+  bool always_ = false, saved_ = true;
+  std::vector<std::pair<std::string, std::vector<std::string>>> conditions_;  // only_with()
 };
-
-// The type of an option's bounds: that of its variable, whatever type the bounds are written with.
-template <class Number>
-using Bound = std::common_type_t<Number>;
 
 class Options {
  public:
-  Options(std::string program, std::string purpose);
-  Options(const Options&) = delete;
-  Options& operator=(const Options&) = delete;
+  Options(std::string program, std::string purpose) : program_(std::move(program)), purpose_(std::move(purpose)) {}
 
   // Heads the options that follow in --help.
   void section(const std::string& title) { section_ = title; }
 
-  // The variable's value at this moment is the default; it must outlive the Options. Bounds are included.
-  template <class Number>  // int, int64_t, uint64_t, double
-  Option& add(const std::string& name, Number* value, Bound<Number> low, Bound<Number> high, const std::string& help);
-  // Numbers separated by commas; may be empty.
-  template <class Number>  // int, double
-  Option& add(const std::string& name, std::vector<Number>* values, Bound<Number> low, Bound<Number> high,
-              const std::string& help);
+  // The variable's value at this moment is the default; it must outlive the Options.
+  // A number, or numbers separated by commas; only a default may have none. Bounds are included.
+  Option& add(const std::string& name, Option::Variable value, double low, double high, const std::string& help);
   Option& add(const std::string& name, bool* value, const std::string& help);
-  Option& add(const std::string& name, std::string* value, const std::string& help);
+  // Any text. placeholder: what --help shows in its place, "--data FILE"; unless it is TEXT, an empty value is refused.
+  Option& add(const std::string& name, std::string* value, const char* placeholder, const std::string& help);
   Option& add(const std::string& name, std::string* value, const std::vector<std::string>& choices,
               const std::string& help);
-  // A word that `accepts` takes; `expected` describes those.
-  Option& add(const std::string& name, std::string* value, const std::string& expected,
-              std::function<bool(std::string_view)> accepts, const std::string& help);
+  // --device and, where there is a variable for it, --threads of the CPU, 0 for all cores: no result depends on them.
+  void add_device(std::string* device, int* threads = nullptr);
 
   // Other defaults for options that were not given: "width=192 layers=12". --help shows them if this comes before
   // parse().
   void set_defaults(const std::string& list);
 
-  // Arguments without a name, in this order. A list takes all that are left: at least one, unless it holds a default.
-  void positional(const std::string& name, std::string* value, const std::string& help);
-  void positional(const std::string& name, std::vector<std::string>* values, const std::string& help);
+  // The arguments without a name, `most` of them at most; at least one, unless `values` holds a default.
+  void positional(const std::string& name, std::vector<std::string>* values, const std::string& help,
+                  size_t most = SIZE_MAX);
 
-  // Reads the command line. --help (or -h) and --version print, and end the program with status 0.
-  void parse(int argc, const char* const* argv);
-  void parse(const std::vector<std::string>& words);  // without the program's name
+  // Reads the command line, without the program's name. --help (or -h) and --version print, and end the program with
+  // status 0.
+  void parse(const std::vector<std::string>& words);
 
   std::string help() const;
-  bool given(const std::string& name) const;         // on the command line
-  std::string value(const std::string& name) const;  // as the user would write it
+  bool given(const std::string& name) const { return !known(name).source_.empty(); }  // on the command line
+  std::string value(const std::string& name) const { return known(name).words(); }    // as the user would write it
 
   // `name` has an effect only where `other` has one of these values. Ignored where the program lacks either.
   void only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values);
@@ -112,34 +108,18 @@ class Options {
   void restore(const Json& saved, const std::string& origin, bool same = false);
 
  private:
-  struct Positional {
-    std::string name, help;
-    std::string* value;  // one of the two
-    std::vector<std::string>* values;
-    bool optional;
-  };
-
-  template <class Value, class Assign>
-  Option& declare(const std::string& name, Value* value, const std::string& expected, Assign assign,
-                  const std::string& help);
-  Option* find(std::string_view name);
-  const Option& known(const std::string& name) const;
+  Option& declare(const std::string& name, Option::Variable variable, const std::string& placeholder,
+                  const std::string& expected, const std::string& help);
+  Option* find(std::string_view name) const;
+  Option& known(const std::string& name) const;
   [[noreturn]] void refuse_unknown(const std::string& word) const;
   size_t read_option(const std::vector<std::string>& words, size_t at);
-  static void assign(Option& option, const std::string& value, const std::string& source);
-  void assign_positional(const std::vector<std::string>& words);
 
   std::string program_, purpose_, section_ = "Options";
-  bool parsed_ = false;
-  std::deque<Option> options_;  // a deque keeps the references that add() returns
-  std::vector<Positional> positional_;
+  std::vector<std::unique_ptr<Option>> options_;
+  std::string argument_, argument_help_;
+  std::vector<std::string>* arguments_ = nullptr;
+  size_t most_arguments_ = 0;
 };
-
-// --force: replace existing files.
-void declare_force(Options& options, bool* force);
-
-// --device, and --threads of the CPU, 0 for all cores: no result depends on them.
-void declare_device(Options& options, std::string* device);
-void declare_device(Options& options, std::string* device, int* threads);
 
 }  // namespace petroglyph

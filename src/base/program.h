@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -58,6 +59,12 @@ int run_program(const char* name, Body body) {
   } catch (const std::exception& error) {
     return complain(name, error.what(), 1);
   }
+}
+
+// The same for body(words), the words of the command line without the program's name.
+template <class Body>
+int run_program(const char* name, int argc, char** argv, Body body) {
+  return run_program(name, [&] { return body(std::vector<std::string>(argv + (argc > 0), argv + argc)); });
 }
 
 }  // namespace petroglyph

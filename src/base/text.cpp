@@ -86,19 +86,6 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return out;
 }
 
-namespace {
-
-template <class Integer>
-std::optional<Integer> parse_whole(std::string_view digits) {
-  Integer value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, problem] = std::from_chars(digits.data(), end, value);
-  if (problem != std::errc() || stop != end) return {};
-  return value;
-}
-
-}  // namespace
-
 std::optional<double> parse_number(std::string_view digits) {
   const bool plain = digits.find_first_not_of("0123456789+-.eE") == std::string_view::npos;  // no "inf", no "0x1p3"
   if (digits.empty() || !plain || digits[0] == '+') return {};
@@ -108,8 +95,12 @@ std::optional<double> parse_number(std::string_view digits) {
   return *end == 0 && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-std::optional<int64_t> parse_integer(std::string_view digits) { return parse_whole<int64_t>(digits); }
-std::optional<uint64_t> parse_unsigned(std::string_view digits) { return parse_whole<uint64_t>(digits); }
+std::optional<int64_t> parse_integer(std::string_view digits) {
+  int64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, problem] = std::from_chars(digits.data(), end, value);
+  return problem == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
 
 char32_t next_character(std::string_view bytes, size_t& at) {
   const size_t start = at++;

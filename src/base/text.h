@@ -31,7 +31,6 @@ std::string shape_text(const std::vector<int64_t>& shape);  // 192×64; "scalar"
 // else or too large.
 std::optional<double> parse_number(std::string_view digits);
 std::optional<int64_t> parse_integer(std::string_view digits);
-std::optional<uint64_t> parse_unsigned(std::string_view digits);
 
 // The character that begins at `at`, which is moved behind it; one byte, and NO_CHARACTER, where none does.
 constexpr char32_t NO_CHARACTER = 0xFFFFFFFF;

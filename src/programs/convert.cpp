@@ -15,20 +15,21 @@ namespace petroglyph {
 namespace {
 
 struct ConvertSettings {
-  std::string from, to = "petroglyph", save, tokenizer;
+  std::vector<std::string> model;
+  std::string to = "petroglyph", save, tokenizer;
   bool force = false;
 
   void declare(Options& options) {
     options.positional(
-        "MODEL", &from,
+        "MODEL", &model,
         "a Hugging Face folder (config.json, model.safetensors, tokenizer) or llm.c's .bin; with another "
-        "--to a Petroglyph checkpoint. PyTorch files: data/torch_to_safetensors.py");
+        "--to a Petroglyph checkpoint. PyTorch files: data/torch_to_safetensors.py",
+        1);
     options.add("to", &to, {"petroglyph", "hf", "llm.c"},
                 "what is written: a checkpoint, or from one a Hugging Face folder or llm.c's .bin");
-    options.add("save", &save, "the file or the folder; default: after the model's name").placeholder("PATH");
-    options.add("tokenizer", &tokenizer, "in place of the model's: ascii, bytes, a tokenizer's file or folder")
-        .placeholder("NAME");
-    declare_force(options, &force);
+    options.add("save", &save, "PATH", "the file or the folder; default: after the model's name");
+    options.add("tokenizer", &tokenizer, "NAME", "in place of the model's: ascii, bytes, a tokenizer's file or folder");
+    options.add("force", &force, "replaces existing files");
   }
 };
 
@@ -54,15 +55,16 @@ void say_notes(const std::vector<std::string>& notes) {
 }
 
 void to_checkpoint(ConvertSettings& settings) {
-  refuse_tensors(settings.from);
-  if (settings.save.empty()) settings.save = name_of(settings.from) + ".safetensors";
-  std::vector<std::string> read = files_of_foreign(settings.from);
+  const std::string& from = settings.model[0];
+  refuse_tensors(from);
+  if (settings.save.empty()) settings.save = name_of(from) + ".safetensors";
+  std::vector<std::string> read = files_of_foreign(from);
   for (const std::string& file : files_of_tokenizer(settings.tokenizer)) read.push_back(file);
   check_output(settings.save, settings.force, read);
-  ForeignModel foreign = open_foreign(settings.from);
+  ForeignModel foreign = open_foreign(from);
   if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
   check_replaced(settings.save, settings.force);  // it may have been made in the meantime
-  const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
+  const int64_t parameters = save_as_checkpoint(foreign, from, settings.save);
   say_notes(foreign.translation.notes);
   say_notes(notes_on_tokenizer(foreign));
   print("%s: %s, %s\n", foreign.translation.model.c_str(), counted(parameters, "parameter").c_str(),
@@ -85,20 +87,21 @@ void check_hugging_face(const ConvertSettings& settings, const std::string& chec
 void from_checkpoint(ConvertSettings& settings) {
   if (!settings.tokenizer.empty())
     throw UsageError("--tokenizer: with --to " + settings.to + " does nothing: the checkpoint's tokenizer is written");
+  const std::string& from = settings.model[0];
   const bool folder = settings.to == "hf";
-  if (settings.save.empty()) settings.save = name_of(settings.from) + (folder ? "-hf" : ".bin");
+  if (settings.save.empty()) settings.save = name_of(from) + (folder ? "-hf" : ".bin");
   while (folder && settings.save.size() > 1 && settings.save.back() == '/') settings.save.pop_back();  // "tuned/"
-  const std::string checkpoint = checkpoint_path(settings.from);
+  const std::string checkpoint = checkpoint_path(from);
   folder ? check_hugging_face(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
   const auto save = folder ? save_as_hugging_face : save_as_llm_c;
   say_notes(save(checkpoint, settings.save));
 }
 
-int convert(int argc, char** argv) {
+int convert(const std::vector<std::string>& words) {
   ConvertSettings settings;
   Options options("convert", "Converts models of Hugging Face and llm.c to Petroglyph checkpoints, and back.");
   settings.declare(options);
-  options.parse(argc, argv);
+  options.parse(words);
   settings.to == "petroglyph" ? to_checkpoint(settings) : from_checkpoint(settings);
   print("saved %s\n", settings.save.c_str());
   return 0;
@@ -107,6 +110,4 @@ int convert(int argc, char** argv) {
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) {
-  return petroglyph::run_program("convert", [&] { return petroglyph::convert(argc, argv); });
-}
+int main(int argc, char** argv) { return petroglyph::run_program("convert", argc, argv, petroglyph::convert); }

@@ -23,7 +23,8 @@ namespace petroglyph {
 namespace {
 
 struct GenerateSettings {
-  std::string checkpoint, prompt;
+  std::vector<std::string> checkpoint;
+  std::string prompt;
   TextWriting how;
   std::string device = "auto", window = "half";
   int threads = 0;
@@ -32,9 +33,10 @@ struct GenerateSettings {
   void declare(Options& options) {
     options.positional("CHECKPOINT", &checkpoint,
                        "a .safetensors file of train_text or convert, or a run's folder: its last one; "
-                       "best.safetensors there has the lowest evaluated loss");
+                       "best.safetensors there has the lowest evaluated loss",
+                       1);
     options.section("Text");
-    options.add("prompt", &prompt, "text that the model continues; default: a new line");
+    options.add("prompt", &prompt, "TEXT", "text that the model continues; default: a new line");
     options.add("special", &how.special, "special tokens in a prompt, such as <|endoftext|>, are one token each");
     options.add("interactive", &interactive, "reads prompts, one a line; the model continues all text so far");
     options.add("length", &how.length, 0, 1 << 30, "tokens to write; fewer where the text ends first");
@@ -46,9 +48,9 @@ struct GenerateSettings {
     options.add("temperature", &how.sampling.temperature, 0, 100, "divides the logits; 0 takes the likeliest token");
     options.add("top-k", &how.sampling.top_k, 0, 1 << 30, "only the k likeliest tokens; 0: all");
     options.add("top-p", &how.sampling.top_p, 0, 1, "only the likeliest tokens that together reach this probability");
-    options.add("seed", &how.seed, 0, std::numeric_limits<uint64_t>::max(), "the same seed writes the same text");
+    options.add("seed", &how.seed, 0, LARGEST_SEED, "the same seed writes the same text");
     options.section("Run");
-    declare_device(options, &device, &threads);
+    options.add_device(&device, &threads);
     options.add("quiet", &how.quiet, "prints the text only");
   }
 };
@@ -61,11 +63,11 @@ void return_freed_memory() {
 #endif
 }
 
-int generate(int argc, char** argv) {
+int generate(const std::vector<std::string>& words) {
   GenerateSettings settings;
   Options options("generate", "Continues a text with a model that train_text trained or convert made.");
   settings.declare(options);
-  options.parse(argc, argv);
+  options.parse(words);
   if (options.given("prompt") && settings.interactive)
     throw UsageError("--prompt and --interactive: expected one of them");
   if (settings.interactive && options.given("samples"))
@@ -76,7 +78,7 @@ int generate(int argc, char** argv) {
                        ": does nothing with --temperature 0, which draws nothing");
   if (settings.window == "slide") settings.how.window = Window::SLIDE;
 
-  std::optional<SafetensorsFile> file(checkpoint_path(settings.checkpoint));
+  std::optional<SafetensorsFile> file(checkpoint_path(settings.checkpoint[0]));
   RunState state = read_run_state(*file);
   const auto tokenizer = load_tokenizer(*file, state);
   settings.how.context = learned_context(state);
@@ -104,6 +106,4 @@ int generate(int argc, char** argv) {
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) {
-  return petroglyph::run_program("generate", [&] { return petroglyph::generate(argc, argv); });
-}
+int main(int argc, char** argv) { return petroglyph::run_program("generate", argc, argv, petroglyph::generate); }

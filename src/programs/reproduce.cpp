@@ -77,7 +77,7 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
   options.add("quick", &quick, "small models: minutes on two cores; the default");
   options.add("medium", &medium, "the papers' models where two cores can train them, with fewer steps: hours");
   options.add("full", &full, "the papers' sizes: minutes to weeks on a GPU");
-  declare_device(options, &device);
+  options.add_device(&device);
   options.parse(words);
   if (quick + medium + full > 1) throw UsageError("--quick, --medium and --full: expected one of them");
   const std::string size = full ? "full" : medium ? "medium" : "quick";

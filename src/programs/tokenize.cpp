@@ -26,19 +26,17 @@ struct Settings {
   void declare(Options& options) {
     options.positional("FILE", &files, "text files; with --decode, shards");
     options.section("A tokenizer");
-    options
-        .add("tokenizer", &tokenizer,
-             "ascii, bytes, a tokenizer's file, a folder with vocab.json and merges.txt, or a checkpoint")
-        .placeholder("NAME");
+    options.add("tokenizer", &tokenizer, "NAME",
+                "ascii, bytes, a tokenizer's file, a folder with vocab.json and merges.txt, or a checkpoint");
     options.add("replace", &replace, "ascii: '?' in place of every other character");
     options.add(
         "train", &train, 0, 1 << 20,
         "instead, learns a byte pair encoding with so many tokens from the files, the last of them <|endoftext|>");
-    options.add("save", &save, "writes the tokenizer into this file").placeholder("FILE");
+    options.add("save", &save, "FILE", "writes the tokenizer into this file");
     options.section("Shards");
-    options.add("out", &out, "writes the tokens into PREFIX_000000.bin, PREFIX_000001.bin, …").placeholder("PREFIX");
+    options.add("out", &out, "PREFIX", "writes the tokens into PREFIX_000000.bin, PREFIX_000001.bin, …");
     options.add("shard-tokens", &shard_tokens, 1, (int64_t(1) << 31) - 1, "tokens in a shard");
-    declare_force(options, &force);
+    options.add("force", &force, "replaces existing files");
     options.add("decode", &decode, "prints the text that the shards hold");
     for (const char* name : {"tokenizer", "replace"}) options.only_with(name, "train", {"0"});
     for (const char* name : {"replace", "out", "shard-tokens"}) options.only_with(name, "decode", {"false"});
@@ -122,11 +120,11 @@ void decode(const Settings& settings, const Tokenizer& tokenizer) {
   }
 }
 
-int tokenize(int argc, char** argv) {
+int tokenize(const std::vector<std::string>& words) {
   Options options("tokenize", "Learns a byte pair encoding from text, and turns text into shards of tokens and back.");
   Settings settings;
   settings.declare(options);
-  options.parse(argc, argv);
+  options.parse(words);
   if (settings.train > 0 && settings.save.empty())
     throw UsageError(text("--train %d: expected the file to write (--save FILE)", settings.train));
   if (settings.train > 0 && settings.decode) throw UsageError("--train reads text, --decode shards: choose one");
@@ -150,6 +148,4 @@ int tokenize(int argc, char** argv) {
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) {
-  return petroglyph::run_program("tokenize", [&] { return petroglyph::tokenize(argc, argv); });
-}
+int main(int argc, char** argv) { return petroglyph::run_program("tokenize", argc, argv, petroglyph::tokenize); }

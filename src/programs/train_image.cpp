@@ -56,14 +56,15 @@ struct Session {
         "preset", &preset, {"quick", "tiny", "base"},
         "sets width, hidden, layers, heads, batch, lr, steps and warmup where they are not given; tiny and base: the "
         "papers' sizes");
-    options.add("data", &data, "training images, with commas between files (data/README.md); default: drawn shapes")
-        .placeholder("FILES")
+    options
+        .add("data", &data, "FILES",
+             "training images, with commas between files (data/README.md); default: drawn shapes")
         .always();
-    options.add("test", &test, "test images, which no training sees").placeholder("FILES").always();
+    options.add("test", &test, "FILES", "test images, which no training sees").always();
     options.add("format", &format, {"auto", "cifar10", "cifar100"}, "of the files");
     options.add("flip", &augmentation.flip, "training images are mirrored, every other time");
     options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are shifted by up to this many pixels");
-    options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").always().not_saved();
+    options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").not_saved();
     declare_compare(options, settings, "birn_image,transformer:heads=2");
     model.declare(options, {"birn_image", "transformer", "linear_transformer", "relation_network", "deep_sets"});
     settings.declare(options);

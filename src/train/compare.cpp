@@ -14,10 +14,8 @@ namespace petroglyph {
 
 void declare_compare(Options& options, RunSettings& settings, const std::string& example) {
   options
-      .add("compare", &settings.compare,
+      .add("compare", &settings.compare, "LIST",
            "trains variants in turn on the same samples: models or options, as in " + example)
-      .placeholder("LIST")
-      .always()
       .not_saved();
 }
 

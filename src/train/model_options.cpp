@@ -143,7 +143,7 @@ void ModelOptions::declare(Options& options, const Models& models) {
           else if constexpr (std::is_same_v<Value, std::string>)
             options.add(row.option, value, row.choices, row.help);
           else
-            options.add(row.option, value, static_cast<Value>(row.low), static_cast<Value>(row.high), row.help);
+            options.add(row.option, value, row.low, row.high, row.help);
         },
         row.member);
     options.only_with(row.option, "model", row.models);

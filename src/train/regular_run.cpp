@@ -48,32 +48,26 @@ Json config_of(const RegularSettings& s, const Sizes& sizes) {
 void RegularSettings::declare(Options& options) {
   options.section("Task");
   options.add("task", &task, language_names(), "the language");
-  options.add("all-tasks", &all_tasks, "every language in turn").always().not_saved();
+  options.add("all-tasks", &all_tasks, "every language in turn").not_saved();
   options.add("protocol", &protocol, {"answer", "next"},
               "one answer at the end of a string; or D_n and Tomita as Bhattamishra et al. ask for them: after every "
               "symbol of a member, what may follow");
-  options.add("seeds", &seeds, 0, 1 << 30, "a run each: initial weights and strings; default: --seed")
-      .always()
-      .not_saved();
+  options.add("seeds", &seeds, 0, 1 << 30, "a run each: initial weights and strings; default: --seed").not_saved();
   options.add("train-length", &train_length, 0, 1 << 20, "longest string to learn from; 0: the paper's 40, or 50");
-  options.add("test-from", &test_low, 0, 1 << 20, "shortest string of the test; 0: the paper's 41, or 51")
-      .always()
-      .not_saved();
-  options.add("test-to", &test_high, 0, 1 << 20, "longest; 0: the paper's 500, or 100").always().not_saved();
-  options.add("test-every", &every, 1, 1 << 20, "takes every Nth of these lengths").always().not_saved();
-  options.add("test-strings", &strings, 1, 1 << 20, "strings of each length").always().not_saved();
+  options.add("test-from", &test_low, 0, 1 << 20, "shortest string of the test; 0: the paper's 41, or 51").not_saved();
+  options.add("test-to", &test_high, 0, 1 << 20, "longest; 0: the paper's 500, or 100").not_saved();
+  options.add("test-every", &every, 1, 1 << 20, "takes every Nth of these lengths").not_saved();
+  options.add("test-strings", &strings, 1, 1 << 20, "strings of each length").not_saved();
   options
       .add("parity-probability", &probabilities, 1, 99,
            "parity_check: tested too, at the training length and on the longer ones, on strings whose symbols are 1 "
            "with these probabilities, in percent (table 2: 10,30,50,70,90)")
-      .always()
       .not_saved();
   options.add("leading-plus", &leading_plus, "modular_arithmetic: expressions begin with +, as in the authors' code");
   options
       .add("near-misses", &near_misses,
            "D_n, Tomita: tested on members against members with one flipped bit, not random strings, of the lengths "
            "that have both")
-      .always()
       .not_saved();
   model.model = "regular_gpt";
   model.width = 64;

@@ -61,16 +61,13 @@ void RunSettings::declare(Options& options) {
   options.add("warmup", &rate.warmup, 0, int64_t(1) << 31,
               "steps over which the learning rate rises from 0, the rate of the first step; 0: none");
   options.add("schedule", &schedule, {"constant", "cosine"}, "the learning rate after warm-up");
-  options.add("init", &init, "starts from the parameters in this safetensors file, or of this run's last checkpoint")
-      .placeholder("FILE");
-  declare_common(options);
-  options.section("Evaluation");
+  options.add("init", &init, "FILE",
+              "starts from the parameters in this safetensors file, or of this run's last checkpoint");
   options.add("eval-every", &eval_every, 1, 1 << 30, "steps between evaluations");
-  options.section("Run");
+  declare_common(options);
   options
       .add("resume", &resume,
            "continues runs/NAME where it stopped; the result is bit-identical to an uninterrupted run")
-      .always()
       .not_saved();
   options
       .add("snapshots", &snapshots, 0, int64_t(1) << 31,
@@ -95,23 +92,20 @@ void RunSettings::declare_common(Options& options) {
   options.add("weight-decay", &adamw.weight_decay, 0, 10,
               "AdamW's decay of all parameters but vectors (biases, gains), times the learning rate");
   options.add("clip", &adamw.clip, 0, 1e9, "largest global norm of the gradient; 0: none");
-  options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "initial weights and samples");
-  options.section("Evaluation");
+  options.add("seed", &seed, 0, LARGEST_SEED, "initial weights and samples");
   options.add("eval-samples", &eval_samples, 1, 1 << 24,
               "samples of one evaluation: the same each time if the data are files, else new ones");
   options.section("Run");
   options
       .add(
-          "name", &name,
+          "name", &name, "NAME",
           "the folder runs/NAME; default: the first free one. Of several runs, with an earlier name: finished ones are "
           "skipped, the others continue")
-      .placeholder("NAME")
-      .always()
       .not_saved();
   options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").always();
   options.add("save-seconds", &save_seconds, 1, 1 << 30, "and seconds, fewer at first").always();
-  declare_device(options, &device, &threads);
-  options.add("quiet", &quiet, "prints results only").always().not_saved();
+  options.add_device(&device, &threads);
+  options.add("quiet", &quiet, "prints results only").not_saved();
 }
 
 void RunSettings::check_shards() const {

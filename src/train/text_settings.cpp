@@ -37,15 +37,11 @@ void TextSettings::declare(Options& options) {
               "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg");
   options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length").always();
   options
-      .add("evaluate", &evaluate,
+      .add("evaluate", &evaluate, "FILE",
            "trains nothing: the loss of this checkpoint or run on all of --data, with its own sizes and tokenizer")
-      .placeholder("FILE")
-      .always()
       .not_saved();
   options.add("keep-best", &keep_best, "keep the checkpoint of the lowest validation loss, best.safetensors").always();
-  options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation")
-      .always()
-      .not_saved();
+  options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation").not_saved();
 }
 
 int TextSettings::longest_length() const {

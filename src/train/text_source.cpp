@@ -15,18 +15,15 @@
 namespace petroglyph {
 
 void TextSource::declare(Options& options) {
-  options.add("data", &data, "text, or llm.c's .bin shards; default: small stories from a grammar of our own")
-      .placeholder("FILE")
+  options.add("data", &data, "FILE", "text, or llm.c's .bin shards; default: small stories from a grammar of our own")
       .always();
-  options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE").always();
+  options.add("val", &validation, "FILE", "the same for evaluations; default: the end of --data").always();
   options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
   options.add("format", &format, token_format_names(),
               "of the files: auto takes *.bin for llm.c's shards, anything else for text; uint16: nanoGPT's *.bin");
-  options
-      .add("tokenizer", &tokenizer,
-           "auto: ascii where the text is ASCII, else bytes; ascii, bytes, a file of " + called("tokenize") +
-               ", of Hugging Face, a folder with such, or a checkpoint")
-      .placeholder("NAME");
+  options.add("tokenizer", &tokenizer, "NAME",
+              "auto: ascii where the text is ASCII, else bytes; ascii, bytes, a file of " + called("tokenize") +
+                  ", of Hugging Face, a folder with such, or a checkpoint");
   options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
   options.only_with("val-part", "val", {""});
 }
