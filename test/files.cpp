@@ -1089,8 +1089,6 @@ void figures(Test& test) {
   Panel& panel = figure.panel();
   test.throws("curve a has 2 x and 1 y", [&] { panel.line("a", {1, 2}, {1}); });
   test.throws("a heat map of 2×3 cells got 5 values", [&] { panel.heatmap(2, 3, {1, 2, 3, 4, 5}, ""); });
-  test.throws("an axis cannot span 1 to 1", [&] { panel.y_range(1, 1); });
-  test.throws("a logarithmic axis cannot begin at 0", [&] { panel.log_y().y_range(0, 1), figure.svg(); });
 }
 
 void figure_legends(Test& test) {
@@ -1126,12 +1124,7 @@ void figure_lines(Test& test) {
   test.equal("what has only begun has no step below 0", count_of(curve({0}, {5}), "−"), size_t(0));
   test.equal("no label between whole numbers", count_of(curve({1, 2, 3}, {1, 2, 1}), ">1.5</text>"), size_t(0));
   test.equal("one between others", count_of(curve({1, 1.5, 3}, {1, 2, 1}), ">1.5</text>"), size_t(1));
-  Figure plane(""), same(""), noisy("");
-  plane.panel_size(300, 100).panel().equal_axes().line("", {0, 1}, {0, 1});
-  double x0 = 0, y0 = 0, x1 = 0, y1 = 0;
-  const std::string svg = plane.svg();
-  std::sscanf(svg.c_str() + svg.find(" d=\"M"), " d=\"M%lf,%lfL%lf,%lf", &x0, &y0, &x1, &y1);
-  test.check("a unit is as long on both axes", std::abs((x1 - x0) - (y0 - y1)) < 0.02 && x1 - x0 > 80, svg);
+  Figure same(""), noisy("");
   std::vector<double> ys;
   for (int i = 0; i < 1000; ++i) ys.push_back(i % 2);
   same.panel().noisy_line("loss", counting(1000), std::vector<double>(1000, 5));

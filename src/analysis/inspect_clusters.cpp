@@ -56,7 +56,7 @@ struct ClusterSubject : OpenedCheckpoint {
 
 // The projected points of each class.
 void draw(Panel& panel, const PrincipalComponents& plane, const PointClasses& classes) {
-  panel.x("first component").y("second component").equal_axes();
+  panel.x("first component").y("second component");
   for (size_t k = 0; k < classes.names.size(); ++k) {
     std::vector<double> xs, ys;
     for (size_t i = 0; i < classes.of_point.size(); ++i) {

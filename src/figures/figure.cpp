@@ -34,15 +34,6 @@ std::vector<double> moving_average(const std::vector<double>& values) {
 
 }  // namespace
 
-void Panel::Axis::fix(double from, double to) {
-  if (!(from < to) || !std::isfinite(from) || !std::isfinite(to)) {
-    throw Error("figure: an axis cannot span " + number_text(from, 9) + " to " + number_text(to, 9));
-  }
-  fixed = true;
-  low = from;
-  high = to;
-}
-
 Panel& Panel::line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys,
                    const LineStyle& style) {
   if (xs.size() != ys.size()) {

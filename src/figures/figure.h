@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "figures/axis_scale.h"
+
 namespace petroglyph {
 
 struct LineStyle {
@@ -55,12 +57,7 @@ class Panel {
   }
   // By default, the axis spans the data.
   Panel& y_range(double low, double high) {
-    y_.fix(low, high);
-    return *this;
-  }
-  // A unit has the same length on both axes, as for points in a plane.
-  Panel& equal_axes() {
-    equal_axes_ = true;
+    y_.fixed = Span{low, high};
     return *this;
   }
   // Names for the values 0, 1, 2, … (the columns and rows of a heat map).
@@ -90,7 +87,7 @@ class Panel {
   // The values at the ends of the colour bar. By default they are the range of the data, symmetric about zero for a
   // diverging map.
   Panel& color_range(double low, double high) {
-    color_.fix(low, high);
+    color_.fixed = Span{low, high};
     return *this;
   }
 
@@ -101,10 +98,8 @@ class Panel {
   struct Axis {
     std::string label;
     bool logarithmic = false;
-    bool fixed = false;  // low and high were given
-    double low = 0, high = 1;
+    std::optional<Span> fixed;  // the range, where it was given
     std::vector<std::string> names;
-    void fix(double from, double to);
   };
   struct Line {
     std::string name;
@@ -124,7 +119,6 @@ class Panel {
 
   std::string title_;
   Axis x_, y_;
-  bool equal_axes_ = false;
   std::vector<Line> lines_;
   std::vector<Level> levels_;
   int next_color_ = 0;

@@ -14,6 +14,9 @@ namespace {
 // white.
 constexpr std::array<const char*, 7> PALETTE = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                 "#E69F00", "#56B4E9", "#333333"};
+// A circle, a square, a diamond and a triangle around a point.
+constexpr std::array<const char*, 4> SHAPES = {"m-3,0a3,3 0 1 0 6,0a3,3 0 1 0 -6,0z", "m-2.7,-2.7h5.4v5.4h-5.4z",
+                                               "m0,-3.8l3.8,3.8l-3.8,3.8l-3.8,-3.8z", "m0,-3.6l3.6,6.2h-7.2z"};
 constexpr std::array<const char*, 4> DASHES = {"", "6 4", "1 4", "9 4 1 4"};
 
 // Keeps the first, the lowest, the highest and the last point of each column of pixels; the drawn path stays the
@@ -42,19 +45,7 @@ std::vector<Point> thinned(const std::vector<Point>& points) {
 }  // namespace
 
 std::string marker(Point at, size_t shape) {
-  const std::string start = "M" + pixels(at.x) + "," + pixels(at.y);
-  const auto p = [](double length) { return pixels(length); };
-  switch (shape % 4) {
-    case 0: {
-      const std::string arc = "a" + p(3) + "," + p(3) + " 0 1 0 ";
-      return start + "m" + p(-3) + ",0" + arc + p(6) + ",0" + arc + p(-6) + ",0z";
-    }
-    case 1: return start + "m" + p(-2.7) + "," + p(-2.7) + "h" + p(5.4) + "v" + p(5.4) + "h" + p(-5.4) + "z";
-    case 2:
-      return start + "m0," + p(-3.8) + "l" + p(3.8) + "," + p(3.8) + "l" + p(-3.8) + "," + p(3.8) + "l" + p(-3.8) +
-             "," + p(-3.8) + "z";
-    default: return start + "m0," + p(-3.6) + "l" + p(3.6) + "," + p(6.2) + "h" + p(-7.2) + "z";
-  }
+  return "M" + pixels(at.x) + "," + pixels(at.y) + SHAPES[shape % SHAPES.size()];
 }
 
 std::string stroke_of(const LineStyle& style, double width) {

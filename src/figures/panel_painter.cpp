@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace petroglyph {
@@ -39,27 +38,11 @@ void PanelPainter::span_axes() {
     color_ = scale_of(panel_.color_, color_span(), 0, height_, 0);
     color_ticks_ = ticks_of(panel_.color_, color_, 45);
   }
-  if (panel_.equal_axes_) equalize(xs, ys);
   x_ = scale_of(panel_.x_, xs, margin * 0.4, 0, width_);
   y_ = panel_.map_ ? scale_of(panel_.y_, ys, 0, 0, height_) : scale_of(panel_.y_, ys, margin, height_, 0);
-  if (panel_.equal_axes_) {  // the ranges, margins included
-    x_ = AxisScale(xs, false, 0, width_);
-    y_ = AxisScale(ys, false, height_, 0);
-  }
   x_ticks_ =
       panel_.x_.names.empty() ? ticks_of(panel_.x_, x_, panel_.map_ ? 30 : 70) : name_ticks(panel_.x_, x_, width_);
   y_ticks_ = panel_.y_.names.empty() ? ticks_of(panel_.y_, y_, 45) : name_ticks(panel_.y_, y_, height_);
-}
-
-// Gives a unit the same length in pixels on both axes: the shorter range is extended on both sides.
-void PanelPainter::equalize(Span& xs, Span& ys) const {
-  constexpr double MARGIN = 0.05;
-  xs = padded(xs, false, 0), ys = padded(ys, false, 0);
-  const double unit = (1 + 2 * MARGIN) * std::max((xs.high - xs.low) / width_, (ys.high - ys.low) / height_);
-  for (const auto& [span, length] : {std::pair(&xs, width_), std::pair(&ys, height_)}) {
-    const double middle = (span->low + span->high) / 2;
-    *span = {middle - unit * length / 2, middle + unit * length / 2};
-  }
 }
 
 // The range of the values; symmetric about zero for a diverging colour map.
@@ -74,11 +57,7 @@ Span PanelPainter::color_span() const {
 }
 
 AxisScale PanelPainter::scale_of(const Panel::Axis& axis, Span data, double margin, double from, double to) const {
-  const Span span = axis.fixed ? Span{axis.low, axis.high} : padded(data, axis.logarithmic, margin);
-  if (axis.logarithmic && span.low <= 0) {
-    throw Error("figure: a logarithmic axis cannot begin at " + number_text(span.low, 9));
-  }
-  return AxisScale(span, axis.logarithmic, from, to);
+  return AxisScale(axis.fixed.value_or(padded(data, axis.logarithmic, margin)), axis.logarithmic, from, to);
 }
 
 double PanelPainter::bar_room() const {

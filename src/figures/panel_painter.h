@@ -40,7 +40,6 @@ class PanelPainter {
   };
 
   void span_axes();
-  void equalize(Span& xs, Span& ys) const;
   Span color_span() const;
   AxisScale scale_of(const Panel::Axis& axis, Span data, double margin, double from, double to) const;
   std::vector<Tick> ticks_of(const Panel::Axis& axis, const AxisScale& scale, double room) const;
