@@ -151,7 +151,7 @@ void json_values(Test& test) {
   test.check("equal to itself", json == Json::parse(json.text(), "again"));
   test.equal("escapes", Json::parse(R"("\u00e9\ud83d\ude00\/\b\f\n\r\t\u0041")", "file").string(), "é😀/\b\f\n\r\tA");
   test.equal("space around", Json::parse(" \r\n\t[ 1 , 2 ] \n", "file").text(), "[1,2]");
-  test.equal("integer", Json::parse("9007199254740992", "file").integer(), int64_t(9007199254740992));
+  test.equal("integer", Json::parse("9007199254740991", "file").integer(), int64_t(9007199254740991));
   test.equal("an integer with an exponent", Json::parse("1.5e3", "file").integer(), 1500);
   test.equal("order and replacement", Json::object().set("b", 1).set("a", 2).set("b", "x").text(),
              R"({"b":"x","a":2})");
@@ -163,8 +163,10 @@ void json_values(Test& test) {
   test.throws("not whole", "expected a whole number, found 0.5", [] { Json(0.5).integer(); });
   test.throws("no NaN", "JSON has no number for nan", [] { Json json(NOT_A_NUMBER); });
   test.throws("no infinity", "JSON has no number for -inf", [] { Json json(-INFINITE); });
-  test.throws("too large an integer", "up to 2^53 exactly, not 18446744073709551615", [] { Json json(UINT64_MAX); });
-  test.throws("too small an integer", "up to 2^53 exactly, not -9223372036854775808", [] { Json json(INT64_MIN); });
+  test.throws("too large an integer", "expected a whole number, found 1.8446744073709552e+19",
+              [] { Json json(UINT64_MAX); });
+  test.throws("too small an integer", "expected a whole number, found -9.223372036854776e+18",
+              [] { Json json(INT64_MIN); });
   test.throws("bytes that are not UTF-8", "expected UTF-8 text, byte 1 is not", [] { Json json("a\xFF"); });
 }
 
@@ -183,6 +185,8 @@ void json_errors(Test& test) {
   refuses("1 2", "1: expected the end, found '2'");
   refuses("1-2", "1: expected a number that fits a double, found 1-2");
   refuses("1e999", "1: expected a number that fits a double, found 1e999");
+  for (const char* number : {"01", "-012", "1.", "-.5", "1.e5"})
+    refuses(number, std::string("1: expected a number that fits a double, found ") + number);
   refuses("NaN", "1: expected a value, found 'N'");
   refuses("tru", "1: expected a value, found 't'");
   refuses("\"a", "1: expected '\"' at the end of a string, found the end");
@@ -254,25 +258,25 @@ struct SmallCheckpoint {
     writer.metadata("config", R"({"width":64})");
     writer.metadata("seed", "1");
     writer.add("blocks.0.weight", {2, 3}, weight.data());
-    writer.add("moment \"é\"", {3, 1}, moment.data());
-    writer.add("counts", {2}, counts.data());
-    writer.add("nothing", {0, 7}, counts.data());
-    writer.add("step", {}, step.data());
-    writer.add("bytes", {3}, bytes.data());
+    writer.add("moment \"é\"", "F64", {3, 1}, moment.data());
+    writer.add("counts", "I32", {2}, counts.data());
+    writer.add("nothing", "I32", {0, 7}, counts.data());
+    writer.add("step", "I64", {}, step.data());
+    writer.add("bytes", "U8", {3}, bytes.data());
     writer.save(path);
   }
 };
 
 bool holds(const SafetensorsFile& file, const SmallCheckpoint& saved) {
-  const auto equal = [](const auto& a, const auto& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0;
+  const auto equal = [&](const char* name, const auto& values) {
+    const auto& entry = file.entry(name);
+    const size_t size = values.size() * sizeof values[0];
+    return entry.end - entry.begin == size && std::memcmp(file.data_of(entry), values.data(), size) == 0;
   };
   const std::map<std::string, std::string> metadata = {{"config", R"({"width":64})"}, {"seed", "1"}};
-  return file.metadata() == metadata && file.names().size() == 6 &&
-         equal(file.read<float>("blocks.0.weight"), saved.weight) &&
-         equal(file.read<double>("moment \"é\""), saved.moment) && equal(file.read<int32_t>("counts"), saved.counts) &&
-         file.read<int32_t>("nothing").empty() && equal(file.read<int64_t>("step"), saved.step) &&
-         equal(file.read<uint8_t>("bytes"), saved.bytes) &&
+  return file.metadata() == metadata && file.names().size() == 6 && equal("blocks.0.weight", saved.weight) &&
+         equal("moment \"é\"", saved.moment) && equal("counts", saved.counts) && file.entry("nothing").count() == 0 &&
+         equal("step", saved.step) && equal("bytes", saved.bytes) &&
          file.entry("blocks.0.weight").shape == std::vector<int64_t>{2, 3} && file.entry("step").shape.empty();
 }
 
@@ -301,7 +305,6 @@ void safetensors(Test& test) {
   };
   fails_with("it has no tensor head", [&] { file.entry("head"); });
   fails_with("its metadata lacks \"task\"", [&] { file.metadata("task"); });
-  fails_with("tensor step is of type I64, expected F32", [&] { file.read<float>("step"); });
   fails_with("tensor moment \"é\" has 1e+300, too large for 32 bits", [&] { file.read_as_float("moment \"é\""); });
   fails_with("tensor counts is of type I32, expected F32, F64, F16 or BF16", [&] { file.read_as_float("counts"); });
   fails_with("tensor step has shape scalar, expected 1", [&] { file.expect_shape("step", {1}); });
@@ -378,10 +381,9 @@ void safetensors_foreign(Test& test) {
     "a": {"shape": [1], "data_offsets": [0, 4], "dtype": "F32"}}   )",
                                 eight));
   const SafetensorsFile good(path);
-  test.equal("another program's file is read", good.read<float>("a").size(), size_t(1));
+  test.equal("another program's file is read", good.read_as_float("a").size(), size_t(1));
   test.equal("its metadata", good.metadata("format"), "pt");
   test.equal("a type known by its size", good.entry("b").count(), 2);
-  test.throws("but not read", "tensor b is of type F16, expected F32", [&] { good.read<float>("b"); });
 
   const auto refuses = [&](const std::string& bytes, const std::string& message) {
     write_bytes(path, bytes);
@@ -751,7 +753,8 @@ void options_resume(Test& test) {
 void log_checksums(Test& test, const std::string& path) {
   const std::vector<std::string> columns = {"step", "loss", "seconds"};
   const auto log_of = [&](double loss, double seconds) {
-    CsvLog log = CsvLog::create(path, columns, true);
+    std::filesystem::remove(path);
+    CsvLog log = CsvLog::create(path, columns);
     log.append(0, {1, 0.5});
     log.append(1, {loss, seconds});
     return log.checksum();
@@ -789,8 +792,6 @@ void csv_log(Test& test) {
   test.throws("another run's log", path + ": a log is here already, of another run; nothing was changed",
               [&] { CsvLog::create(path, columns); });
   test.equal("stays", read_bytes(path), rows);
-  CsvLog::create(path, columns, true);
-  test.equal("unless it may be replaced", read_bytes(path), "step,loss,rate\n");
 
   const auto resumed = [&](const std::string& name, const std::string& before, int64_t step, const std::string& after) {
     write_bytes(path, before);

@@ -308,7 +308,7 @@ void fine_tuning(Test& test) {
        "tensor patch_embedding.weight has shape 8×12, this model wants 9×12"},
   });
   const auto head = [&](const std::string& path) {
-    return SafetensorsFile(shell.file(path)).read<real>("head.weight");
+    return SafetensorsFile(shell.file(path)).read_as_float("head.weight");
   };
   test.check("as many classes: the same head", head("runs/c/model.safetensors") == head(shapes));
   test.equal("other classes: another head", head("runs/b/model.safetensors").size(), size_t(100 * 8));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -53,6 +54,15 @@ void load_parameters(Model& model, const SafetensorsFile& file) {
   }
 }
 
+template <class T>
+std::vector<T> read(const SafetensorsFile& file, const std::string& name) {
+  const SafetensorsFile::Entry& entry = file.entry(name);
+  std::vector<T> values(static_cast<size_t>(entry.count()));
+  if (values.size() * sizeof(T) != entry.end - entry.begin) throw Error(name + ": a tensor of another type");
+  std::memcpy(values.data(), file.data_of(entry), values.size() * sizeof(T));
+  return values;
+}
+
 // input/tokens or input/patches on the device
 struct FixtureInput {
   FixtureInput(const SafetensorsFile& file, Ops& ops) {
@@ -64,7 +74,7 @@ struct FixtureInput {
       patches.upload(std::vector<real>(values.begin(), values.end()));
     } else {
       tokens = Tokens(ops, shape);
-      tokens.upload(file.read<int32_t>("input/tokens"));
+      tokens.upload(read<int32_t>(file, "input/tokens"));
     }
   }
   Input input() const {
@@ -88,7 +98,7 @@ real apply_loss(const SafetensorsFile& file, Ops& ops, Tensor& losses, Tensor& d
     ops.binary_cross_entropy(losses.data(), dlogits.data(), logits, sets.data(), scale, rows, V);
     return scale;
   }
-  const std::vector<int32_t> targets = file.read<int32_t>("input/targets");
+  const std::vector<int32_t> targets = read<int32_t>(file, "input/targets");
   if (static_cast<int64_t>(targets.size()) != rows)
     throw Error(
         text("input/targets has %zu ids, the logits have %lld rows", targets.size(), static_cast<long long>(rows)));
@@ -112,18 +122,18 @@ void compare_file(Test& test, const std::string& path) {
   const int V = model->classes();
   std::vector<real> logits(static_cast<size_t>(rows * V));
   ops->download(logits.data(), logits_data, logits.size() * sizeof(real));
-  compare(test, "output/logits", file.read<double>("output/logits"), logits, OUTPUT_TOLERANCE);
+  compare(test, "output/logits", read<double>(file, "output/logits"), logits, OUTPUT_TOLERANCE);
 
   Tensor losses(*ops, {rows}), dlogits(*ops, {rows, V}), total(*ops, {1}), partial(*ops, {rows / 1024 + 2});
   const real scale = apply_loss(file, *ops, losses, dlogits, logits_data, rows, V);
   ops->sum(total.data(), partial.data(), losses.data(), rows);
-  compare(test, "output/loss", file.read<double>("output/loss"), {total.download()[0] * scale}, OUTPUT_TOLERANCE);
+  compare(test, "output/loss", read<double>(file, "output/loss"), {total.download()[0] * scale}, OUTPUT_TOLERANCE);
 
   model->parameters.zero_gradients();
   model->backward(input, dlogits.data());
   const std::vector<real> gradients = model->parameters.gradients().download();
   for (const Parameter& p : model->parameters.list())
-    compare(test, "grad/" + p.name, file.read<double>("grad/" + p.name),
+    compare(test, "grad/" + p.name, read<double>(file, "grad/" + p.name),
             {gradients.begin() + p.begin, gradients.begin() + p.begin + p.size()}, GRADIENT_TOLERANCE);
 }
 

@@ -39,8 +39,8 @@ void write(const std::string& path, const std::string& name, const Json& config,
   const std::vector<real> all = model.parameters.values().download();
   for (const Parameter& p : model.parameters.list()) writer.add(p.name, p.shape, all.data() + p.begin);
   const Shape shape = {batch.size, batch.length};
-  writer.add("input/tokens", shape, batch.tokens.data());
-  writer.add("input/targets", shape, batch.targets.data());
+  writer.add("input/tokens", "I32", shape, batch.tokens.data());
+  writer.add("input/targets", "I32", shape, batch.targets.data());
   writer.save(path);
 }
 

@@ -49,9 +49,6 @@ OutputFile::OutputFile(const std::string& path, Mode mode, const std::string& na
   if (descriptor_ < 0) fail(path_, errno);
 }
 
-OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
-
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }

@@ -16,8 +16,8 @@ class OutputFile {
   // A link is refused: the file must not be written where another user's link points. name: the path in errors, where
   // that is another.
   OutputFile(const std::string& path, Mode mode, const std::string& name = "");
-  OutputFile(OutputFile&& other) noexcept;
-  OutputFile& operator=(OutputFile&&) = delete;
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
 
   void write(const void* data, size_t size);

@@ -25,11 +25,8 @@ class JsonParser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& expected) const {
-    fail(expected, at_ == text_.size() ? "the end" : "'" + in_one_line(text_.substr(at_, 1)) + "'");
-  }
-
-  [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
+  [[noreturn]] void fail(const std::string& expected, std::string found = "") const {
+    if (found.empty()) found = at_ == text_.size() ? "the end" : "'" + in_one_line(text_.substr(at_, 1)) + "'";
     const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n');
     throw Error(origin_ + ": line " + std::to_string(line) + ": " + expected + ", found " + found);
   }
@@ -105,13 +102,16 @@ class JsonParser {
     return array;
   }
 
-  // Takes a little more than JSON does: "01", "1.".
   Json parse_number() {
     const size_t start = at_;
     at_ = std::min(text_.find_first_not_of("0123456789+-.eE", at_), text_.size());
     const std::string_view number = text_.substr(start, at_ - start);
     const std::optional<double> value = petroglyph::parse_number(number);
-    if (!value) fail("expected a number that fits a double", std::string(number.substr(0, 40)));
+    const auto digit = [&](size_t i) { return i < number.size() && number[i] >= '0' && number[i] <= '9'; };
+    const size_t first = number[0] == '-', point = std::min(number.find('.'), number.size());
+    const bool odd = !digit(first) || (number[first] == '0' && digit(first + 1)) ||  // "-.5", "01"
+                     (point < number.size() && !digit(point + 1));                   // "1."
+    if (!value || odd) fail("expected a number that fits a double", std::string(number.substr(0, 40)));
     return *value;
   }
 
@@ -242,10 +242,6 @@ Json& Json::push(Json value) {
   expect(Kind::Array);
   std::get_if<std::vector<Json>>(&value_)->push_back(std::move(value));
   return *this;
-}
-
-void Json::refuse_integer(const std::string& digits) {
-  throw Error("JSON holds whole numbers up to 2^53 exactly, not " + digits);
 }
 
 void Json::expect(Kind kind) const {

@@ -22,8 +22,11 @@ class Json {
   Json(double value);
   Json(std::string value);
   Json(const char* value) : Json(std::string(value)) {}
+  // Throws an Error for a number that a double does not hold.
   template <class Integer, std::enable_if_t<std::is_integral_v<Integer> && !std::is_same_v<Integer, bool>, int> = 0>
-  Json(Integer value) : Json(exact(value)) {}
+  Json(Integer value) : Json(static_cast<double>(value)) {
+    integer();
+  }
   template <class T>
   Json(T* pointer) = delete;  // it would become a bool
 
@@ -60,22 +63,13 @@ class Json {
   friend bool operator==(const Json& a, const Json& b) { return a.value_ == b.value_; }
   friend bool operator!=(const Json& a, const Json& b) { return !(a == b); }
 
-  static constexpr int MAX_DEPTH = 64;                      // what is nested deeper attacks the stack
-  static constexpr int MAX_VALUES = 4'000'000;              // more attack the memory: one of two bytes, "0,", takes 40
-  static constexpr int64_t MAX_INTEGER = int64_t(1) << 53;  // up to here a double holds every whole number
+  static constexpr int MAX_DEPTH = 64;          // what is nested deeper attacks the stack
+  static constexpr int MAX_VALUES = 4'000'000;  // more attack the memory: one of two bytes, "0,", takes 40
+  static constexpr int64_t MAX_INTEGER = (int64_t(1) << 53) - 1;  // up to here a double tells whole numbers apart
 
  private:
   friend class JsonParser;
 
-  // An integer as a double, or an Error when that would change it.
-  template <class Integer>
-  static double exact(Integer value) {
-    if (value > Integer(0) ? uint64_t(value) > uint64_t(MAX_INTEGER) : int64_t(value) < -MAX_INTEGER) {
-      refuse_integer(std::to_string(value));
-    }
-    return double(value);
-  }
-  [[noreturn]] static void refuse_integer(const std::string& digits);
   void expect(Kind kind) const;
   template <class Value>
   const Value& get(Kind kind) const {

@@ -21,15 +21,9 @@ void for_each_line(std::string_view content, Function line) {
   }
 }
 
-std::vector<std::string> cells_of(std::string_view line) {
-  std::vector<std::string> cells = split(trim(line), ',');
-  for (std::string& cell : cells) cell = trim(cell);
-  return cells;
-}
-
 std::optional<double> cell_value(std::string_view cell) {
   constexpr double INFINITE = std::numeric_limits<double>::infinity();
-  if (cell.empty() || cell == "nan" || cell == "-nan") return std::numeric_limits<double>::quiet_NaN();
+  if (cell.empty() || cell == "nan") return std::numeric_limits<double>::quiet_NaN();
   if (cell == "inf") return INFINITE;
   if (cell == "-inf") return -INFINITE;
   return parse_number(cell);
@@ -53,8 +47,8 @@ std::string log_text(double value) {
 CsvLog::CsvLog(const std::string& path, const std::vector<std::string>& columns)
     : path_(path), timed_(columns.back() == "seconds") {}
 
-CsvLog CsvLog::create(const std::string& path, const std::vector<std::string>& columns, bool replace) {
-  if (!replace && is_there(path)) throw Error(path + ": a log is here already, of another run; nothing was changed");
+CsvLog CsvLog::create(const std::string& path, const std::vector<std::string>& columns) {
+  if (is_there(path)) throw Error(path + ": a log is here already, of another run; nothing was changed");
   write_file_atomically(path, join(columns, ",") + "\n");
   return CsvLog(path, columns);
 }
@@ -98,7 +92,7 @@ CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& c
 void CsvLog::open() {
   if (covered_) write_file_atomically(path_, *covered_);
   covered_.reset();
-  file_.emplace(path_, OutputFile::Mode::Append);
+  file_ = std::make_unique<OutputFile>(path_, OutputFile::Mode::Append);
 }
 
 void CsvLog::append(int64_t step, const std::vector<double>& values) {
@@ -120,7 +114,7 @@ CsvTable read_csv(const std::string& path) {
   CsvTable table;
   table.path = path;
   for_each_line(read_file(path), [&](std::string_view line, int number) {
-    const std::vector<std::string> cells = cells_of(line);
+    const std::vector<std::string> cells = split(trim(line), ',');
     if (number == 1) {
       table.names = cells;
       table.columns.resize(cells.size());

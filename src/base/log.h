@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +14,8 @@ namespace petroglyph {
 
 class CsvLog {
  public:
-  // A new log; the first column is the step. An existing file is an Error unless `replace`.
-  static CsvLog create(const std::string& path, const std::vector<std::string>& columns, bool replace = false);
+  // A new log; the first column is the step. An existing file is an Error.
+  static CsvLog create(const std::string& path, const std::vector<std::string>& columns);
 
   // Continues a log whose checkpoint stands at `step`: the rows of steps 0 … step−1 stay byte for byte, later ones are
   // dropped. Throws Error, with nothing changed, if one of them is missing, if they do not have `checksum` (empty: not
@@ -40,7 +41,7 @@ class CsvLog {
   bool timed_;  // the last column is called seconds
   Checksum checksum_;
   std::optional<std::string> covered_;  // the rows that the checkpoint covers: the file before the first new row
-  std::optional<OutputFile> file_;
+  std::unique_ptr<OutputFile> file_;
 };
 
 // A number as a log has it: nine digits, and counts whole.
@@ -53,8 +54,6 @@ struct CsvTable {
   std::string path;
 
   const std::vector<double>& column(const std::string& name) const;  // throws when there is none
-  // The last row's value in a column; 0 where there is no row.
-  double last(const std::string& name) const { return rows() > 0 ? column(name).back() : 0; }
   size_t rows() const { return columns.empty() ? 0 : columns.front().size(); }
 };
 CsvTable read_csv(const std::string& path);

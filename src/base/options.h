@@ -30,7 +30,7 @@
 
 namespace petroglyph {
 
-constexpr double LARGEST_SEED = Json::MAX_INTEGER - 1;  // up to here a double tells all whole numbers apart
+constexpr double LARGEST_SEED = Json::MAX_INTEGER;
 
 class Option {
  public:

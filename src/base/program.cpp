@@ -45,7 +45,8 @@ __attribute__((constructor(101))) void prepare_for_static_objects() { std::set_n
 
 }  // namespace
 
-void prepare_process() {
+void begin_program(const char* name) {
+  program_name = name;
   // open() gives the lowest free number, so that this fills what is closed among 0, 1 and 2.
   for (int number = 0; number >= 0 && number <= STDERR_FILENO;) {
     number = open("/dev/null", O_RDWR);
@@ -64,11 +65,6 @@ void end_with_parent([[maybe_unused]] int parent) {
 }
 
 std::string called(const std::string& program) { return "./" + program; }
-
-void begin_program(const char* name) {
-  program_name = name;
-  prepare_process();
-}
 
 int complain(const char* name, const std::string& sentence, int status) {
   std::fflush(stdout);

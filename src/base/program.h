@@ -13,11 +13,6 @@ namespace petroglyph {
 
 constexpr int INTERRUPTED_STATUS = 130;  // what a shell expects after Ctrl-C
 
-// Called before a process opens its first file. Standard streams that were closed become /dev/null: otherwise the next
-// file that is opened would get their numbers, and the printed text. A file that grows beyond the shell's limit is an
-// error, not the end.
-void prepare_process();
-
 // In a child of process `parent`: when that process ends, however it ends, the child gets a SIGTERM, which lets a run
 // save and stop. Only on Linux; elsewhere the folder's lock keeps the next process out until the child ends
 // (base/folder_lock.h).
@@ -29,13 +24,9 @@ std::string called(const std::string& program);
 // Whether everything printed could be written: notices a full disk.
 inline bool flush_output() { return std::fflush(stdout) == 0 && !std::ferror(stdout); }
 
-// Throws Error if the standard input could not be read to its end: a folder, a terminal that is gone.
-inline void check_standard_input() {
-  if (std::ferror(stdin)) throw Error("the standard input cannot be read to its end");
-}
-
-// What run_program() begins with: prepare_process(), and the name for the line of a program that runs out of memory
-// or whose file was cut short while it was read.
+// What run_program() begins with. Standard streams that were closed become /dev/null: otherwise the next file that is
+// opened would get their numbers, and the printed text. A file that grows beyond the shell's limit is an error, not the
+// end. name: for the line of a program that runs out of memory or whose file was cut short while it was read.
 void begin_program(const char* name);
 
 // Prints it in one line, whatever bytes of a file or of a command line it contains; returns `status`.

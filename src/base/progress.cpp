@@ -48,9 +48,7 @@ void Progress::show(int64_t step, const std::string& what) {
   if (last) words += "  in " + duration_text(now - start_);
   if (!last && total_ > 0 && rate_ > 0)
     words += (settings_.may_end_early ? "  ETA at most " : "  ETA ") + duration_text(double(total_ - step) / rate_);
-  if (!what.empty()) words += "  " + what;
-  std::fprintf(settings_.stream, "%s\n", words.c_str());
-  std::fflush(settings_.stream);
+  line(words + (what.empty() ? "" : "  " + what));
 }
 
 void Progress::line(const std::string& words) {

@@ -180,12 +180,6 @@ void SafetensorsFile::expect_shape(const std::string& name, const std::vector<in
   fail("tensor " + name + " has shape " + shape_text(found.shape) + ", expected " + shape_text(shape));
 }
 
-void SafetensorsFile::read_bytes(const std::string& name, const std::string& dtype, void* bytes) const {
-  const Entry& found = entry(name);
-  if (found.dtype != dtype) fail("tensor " + name + " is of type " + found.dtype + ", expected " + dtype);
-  if (found.end > found.begin) std::memcpy(bytes, data_of(found), static_cast<size_t>(found.end - found.begin));
-}
-
 std::vector<float> SafetensorsFile::read_as_float(const std::string& name) const {
   std::vector<float> values(static_cast<size_t>(entry(name).count()));
   read_as_float(name, 0, static_cast<int64_t>(values.size()), values.data());
@@ -239,15 +233,10 @@ void SafetensorsWriter::add(const std::string& name, const std::string& dtype, c
   names_.push_back(name);
 }
 
-// The two checksums, by their keys.
-Json SafetensorsWriter::checksums() const {
+std::string SafetensorsWriter::header() const {
   Checksum data;
   for (const auto& [name, tensor] : tensors_) data.update(tensor.data, tensor.size);
-  return Json::object().set(DATA_KEY, data.hex()).set(HEADER_KEY, header_checksum(metadata_, tensors_));
-}
-
-std::string SafetensorsWriter::header() const {
-  Json metadata = checksums();
+  Json metadata = Json::object().set(DATA_KEY, data.hex()).set(HEADER_KEY, header_checksum(metadata_, tensors_));
   for (const auto& [key, value] : metadata_) metadata.set(key, value);
 
   Json header = Json::object();

@@ -18,22 +18,12 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "base/json.h"
 #include "base/mapped_file.h"
 
 namespace petroglyph {
-
-// The name of a C++ type in the file: "F32" for float.
-template <class T>
-constexpr const char* safetensors_dtype() {
-  constexpr bool is_real = std::is_floating_point_v<T>, is_signed = std::is_signed_v<T>;
-  if constexpr (sizeof(T) == 8) return is_real ? "F64" : is_signed ? "I64" : "U64";
-  if constexpr (sizeof(T) == 4) return is_real ? "F32" : is_signed ? "I32" : "U32";
-  if constexpr (sizeof(T) == 1) return is_signed ? "I8" : "U8";
-}
 
 // A file that has been checked from end to end; its tensors are read from the mapped file (mapped_file.h) on demand.
 class SafetensorsFile {
@@ -52,19 +42,14 @@ class SafetensorsFile {
   const std::vector<std::string>& names() const { return names_; }  // in the header's order
   const Entry* find(const std::string& name) const;
   const Entry& entry(const std::string& name) const;  // throws when there is none
+  // The tensor's bytes in the file, at any address.
+  const unsigned char* data_of(const Entry& entry) const { return file_.data() + data_begin_ + entry.begin; }
 
   // All but the two checksums.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::string& metadata(const std::string& key) const;  // throws when there is none
 
-  // The tensor's elements; throws when it is of another type.
-  template <class T>
-  std::vector<T> read(const std::string& name) const {
-    std::vector<T> values(static_cast<size_t>(entry(name).count()));
-    read_bytes(name, safetensors_dtype<T>(), values.data());
-    return values;
-  }
-  // F32 as it is, F64 rounded to nearest, F16 and BF16 exactly.
+  // The tensor's elements: F32 as it is, F64 rounded to nearest, F16 and BF16 exactly; throws for other types.
   std::vector<float> read_as_float(const std::string& name) const;
   // The elements first … first+count−1 of it, which must be there.
   void read_as_float(const std::string& name, int64_t first, int64_t count, float* values) const;
@@ -73,8 +58,6 @@ class SafetensorsFile {
   void expect_shape(const std::string& name, const std::vector<int64_t>& shape) const;
 
  private:
-  void read_bytes(const std::string& name, const std::string& dtype, void* bytes) const;
-  const unsigned char* data_of(const Entry& entry) const { return file_.data() + data_begin_ + entry.begin; }
   std::string_view header() const;
   void parse_metadata(const Json& object);
   void parse_entry(const std::string& name, const Json& object);
@@ -104,9 +87,8 @@ class SafetensorsWriter {
  public:
   void metadata(const std::string& key, const std::string& value);
   void add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape, const void* data);
-  template <class T>
-  void add(const std::string& name, const std::vector<int64_t>& shape, const T* data) {
-    add(name, safetensors_dtype<T>(), shape, data);
+  void add(const std::string& name, const std::vector<int64_t>& shape, const float* data) {
+    add(name, "F32", shape, data);
   }
 
   // Replaces the file in one step, and keeps what it replaced as `previous`, where that is named (atomic_file.h). Equal
@@ -121,7 +103,6 @@ class SafetensorsWriter {
     uint64_t size;  // bytes
   };
   std::string header() const;
-  Json checksums() const;
 
   std::map<std::string, std::string> metadata_;
   std::vector<std::string> names_;  // in the order of the file

@@ -94,7 +94,7 @@ void TextWriter::converse() {
     write(generator, out);
     seconds_ += steady_seconds() - start;
   }
-  check_standard_input();
+  if (std::ferror(stdin)) throw Error("the standard input cannot be read to its end");
 }
 
 }  // namespace petroglyph
