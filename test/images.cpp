@@ -230,7 +230,7 @@ void usage(Test& test) {
       {"--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number"},
       {"--model transformer --position none", 1, "position \"none\" is not one of learned"},
       {"--model deep_sets --activation exp" + SETS, 1, "activation \"exp\" is not one of relu, gelu"},
-      {"--flip", 2, "--flip and --crop are for --data"},
+      {"--flip", 2, "--flip: does nothing without --data"},
   });
   test.check("nothing was made", !shell.exists("runs"));
   const std::string one = "--data a.bin --test a.bin --steps 0 --batch 1 --maps 0 --eval-samples ";

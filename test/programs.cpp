@@ -539,7 +539,7 @@ void windows_and_talk(Test& test, const Shell& shell) {
   test.check("the waiting for a prompt is not its time", number_behind(slowly, "9 tokens in ") < 0.9, slowly.output);
   shell.expect({
       {"runs/t --quiet --length 3 --prompt -i", 0, "-i"},
-      {"runs/t --interactive --prompt a", 2, "expected one of them"},
+      {"runs/t --interactive --prompt a", 2, "--prompt a: does nothing with --interactive"},
       {"runs/t --interactive --samples 2", 2, "--samples 2: does nothing with --interactive"},
   });
   shell.write("foreign", "\xC3\xA9\nOne \nTwo \n");

@@ -37,13 +37,11 @@ struct CountSettings {
                 "evaluates only the target tokens of train_text --evaluate-lengths, of which this is the longest, so "
                 "that tables and models are compared on the same tokens; 0: all tokens");
     options.add("length-windows", &windows, 1, 1 << 24, "and how many those are, as of train_text");
+    options.only_with("length-windows", "evaluate-length", {});
   }
 
   void check(const Options& options) const {
     options.refuse_without_effect();
-    if (after == 0 && options.given("length-windows"))
-      throw UsageError("--length-windows " + options.value("length-windows") +
-                       ": does nothing without --evaluate-length");
     if (after > 0 && context > 0)
       throw UsageError("--context " + options.value("context") +
                        ": does nothing with --evaluate-length, whose tokens have every context of the tables");

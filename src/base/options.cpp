@@ -219,8 +219,11 @@ std::map<std::string, std::string> Options::without_effect(bool all) const {
   for (const auto& option : options_)
     for (const auto& [name, values] : option->conditions_) {
       const Option& other = known(name);
-      if ((all || !option->source_.empty()) && !contains(values, other.words()))
-        found.emplace(option->name_, option->source_ + ": does nothing with " + other.written(other.words()));
+      const std::string now = other.words();
+      if ((!all && option->source_.empty()) || (values.empty() ? now != other.default_ : contains(values, now)))
+        continue;
+      const std::string reason = values.empty() ? "without --" + name : "with " + other.written(now);
+      found.emplace(option->name_, option->source_ + ": does nothing " + reason);
     }
   return found;
 }

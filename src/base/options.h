@@ -92,7 +92,8 @@ class Options {
   bool given(const std::string& name) const { return !known(name).source_.empty(); }  // on the command line
   std::string value(const std::string& name) const { return known(name).words(); }    // as the user would write it
 
-  // `name` has an effect only where `other` has one of these values. Ignored where the program lacks either.
+  // `name` has an effect only where `other` has one of these values, or, where there are none, another value than its
+  // default. Ignored where the program lacks either.
   void only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values);
   // The given options that have no effect, and why: {"heads", "--heads 3: does nothing with --model rnn"}.
   // all: also of those that were not given.

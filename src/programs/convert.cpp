@@ -30,6 +30,7 @@ struct ConvertSettings {
     options.add("save", &save, "PATH", "the file or the folder; default: after the model's name");
     options.add("tokenizer", &tokenizer, "NAME", "in place of the model's: ascii, bytes, a tokenizer's file or folder");
     options.add("force", &force, "replaces existing files");
+    options.only_with("tokenizer", "to", {"petroglyph"});
   }
 };
 
@@ -85,8 +86,6 @@ void check_hugging_face(const ConvertSettings& settings, const std::string& chec
 }
 
 void from_checkpoint(ConvertSettings& settings) {
-  if (!settings.tokenizer.empty())
-    throw UsageError("--tokenizer: with --to " + settings.to + " does nothing: the checkpoint's tokenizer is written");
   const std::string& from = settings.model[0];
   const bool folder = settings.to == "hf";
   if (settings.save.empty()) settings.save = name_of(from) + (folder ? "-hf" : ".bin");
@@ -102,6 +101,7 @@ int convert(const std::vector<std::string>& words) {
   Options options("convert", "Converts models of Hugging Face and llm.c to Petroglyph checkpoints, and back.");
   settings.declare(options);
   options.parse(words);
+  options.refuse_without_effect();
   settings.to == "petroglyph" ? to_checkpoint(settings) : from_checkpoint(settings);
   print("saved %s\n", settings.save.c_str());
   return 0;

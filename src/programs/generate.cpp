@@ -5,10 +5,6 @@
 #include <limits>
 #include <optional>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/options.h"
@@ -52,26 +48,16 @@ struct GenerateSettings {
     options.section("Run");
     options.add_device(&device, &threads);
     options.add("quiet", &how.quiet, "prints the text only");
+    for (const char* name : {"prompt", "samples"}) options.only_with(name, "interactive", {"false"});
   }
 };
-
-// Returns freed memory to the system. Without it, glibc keeps the memory that parsing a vocabulary used, because it
-// lies between live allocations.
-void return_freed_memory() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-}
 
 int generate(const std::vector<std::string>& words) {
   GenerateSettings settings;
   Options options("generate", "Continues a text with a model that train_text trained or convert made.");
   settings.declare(options);
   options.parse(words);
-  if (options.given("prompt") && settings.interactive)
-    throw UsageError("--prompt and --interactive: expected one of them");
-  if (settings.interactive && options.given("samples"))
-    throw UsageError("--samples " + options.value("samples") + ": does nothing with --interactive");
+  options.refuse_without_effect();
   for (const char* const drawn : {"top-k", "top-p", "seed", "samples"})
     if (settings.how.sampling.temperature == 0 && options.given(drawn))
       throw UsageError(std::string("--") + drawn + " " + options.value(drawn) +
@@ -83,7 +69,6 @@ int generate(const std::vector<std::string>& words) {
   const auto tokenizer = load_tokenizer(*file, state);
   settings.how.context = learned_context(state);
   state.data = Json();  // a large vocabulary takes more memory here than the rest of the state
-  return_freed_memory();
   const auto ops = make_device(settings.device, settings.threads);
   const auto model = load_model(*file, state, *ops);
   file.reset();

@@ -30,8 +30,8 @@ struct Settings {
                 "ascii, bytes, a tokenizer's file, a folder with vocab.json and merges.txt, or a checkpoint");
     options.add("replace", &replace, "ascii: '?' in place of every other character");
     options.add(
-        "train", &train, 0, 1 << 20,
-        "instead, learns a byte pair encoding with so many tokens from the files, the last of them <|endoftext|>");
+        "train", &train, 257, 1 << 20,
+        "instead, learns a byte pair encoding of so many tokens from the files: all bytes, pairs, and <|endoftext|>");
     options.add("save", &save, "FILE", "writes the tokenizer into this file");
     options.section("Shards");
     options.add("out", &out, "PREFIX", "writes the tokens into PREFIX_000000.bin, PREFIX_000001.bin, …");
@@ -39,7 +39,8 @@ struct Settings {
     options.add("force", &force, "replaces existing files");
     options.add("decode", &decode, "prints the text that the shards hold");
     for (const char* name : {"tokenizer", "replace"}) options.only_with(name, "train", {"0"});
-    for (const char* name : {"replace", "out", "shard-tokens"}) options.only_with(name, "decode", {"false"});
+    for (const char* name : {"replace", "train", "out"}) options.only_with(name, "decode", {"false"});
+    options.only_with("shard-tokens", "out", {});
   }
 };
 
@@ -57,9 +58,6 @@ void check_outputs(const Settings& settings) {
 }
 
 std::unique_ptr<Tokenizer> learn(const Settings& settings) {
-  if (settings.train < 257)
-    throw UsageError(
-        text("--train %d: every byte is a token, and so is the end of a text; expected at least 257", settings.train));
   std::vector<MappedFile> files;
   std::vector<std::string_view> texts;
   for (const std::string& file : settings.files) {
@@ -127,14 +125,9 @@ int tokenize(const std::vector<std::string>& words) {
   options.parse(words);
   if (settings.train > 0 && settings.save.empty())
     throw UsageError(text("--train %d: expected the file to write (--save FILE)", settings.train));
-  if (settings.train > 0 && settings.decode) throw UsageError("--train reads text, --decode shards: choose one");
   options.refuse_without_effect();
-  if (options.given("shard-tokens") && settings.out.empty())
-    throw UsageError(
-        text("--shard-tokens %lld: does nothing without --out PREFIX", static_cast<long long>(settings.shard_tokens)));
   check_outputs(settings);
-  const auto tokenizer =
-      options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
+  const auto tokenizer = settings.train > 0 ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
   if (settings.replace) check_replaces(*tokenizer);
   check_files(settings, *tokenizer);
   if (!settings.save.empty()) {

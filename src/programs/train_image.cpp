@@ -64,6 +64,7 @@ struct Session {
     options.add("format", &format, {"auto", "cifar10", "cifar100"}, "of the files");
     options.add("flip", &augmentation.flip, "training images are mirrored, every other time");
     options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are shifted by up to this many pixels");
+    for (const char* name : {"format", "flip", "crop"}) options.only_with(name, "data", {});
     options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").not_saved();
     declare_compare(options, settings, "birn_image,transformer:heads=2");
     model.declare(options, {"birn_image", "transformer", "linear_transformer", "relation_network", "deep_sets"});
@@ -119,12 +120,7 @@ struct Session {
     if (data.empty() != test.empty())
       throw UsageError(data.empty() ? "--test without --data: expected training images too"
                                     : "--data without --test: expected images that no training sees");
-    if (data.empty()) {
-      if (options.given("format")) throw UsageError("--format " + format + ": does nothing without --data");
-      if (augmentation.flip || augmentation.crop > 0)
-        throw UsageError("--flip and --crop are for --data: drawn shapes are new each time");
-      return std::make_unique<Shapes>();
-    }
+    if (data.empty()) return std::make_unique<Shapes>();
     ImageFiles training(image_paths("data", data), format);
     ImageFiles tested(image_paths("test", test), format);
     const int64_t step_size = static_cast<int64_t>(settings.batch) * settings.accumulate;

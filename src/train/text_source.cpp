@@ -24,8 +24,8 @@ void TextSource::declare(Options& options) {
   options.add("tokenizer", &tokenizer, "NAME",
               "auto: ascii where the text is ASCII, else bytes; ascii, bytes, a file of " + called("tokenize") +
                   ", of Hugging Face, a folder with such, or a checkpoint");
-  options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
   options.only_with("val-part", "val", {""});
+  options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
 }
 
 namespace {
