@@ -25,9 +25,6 @@ extern "C" void petroglyph_note_signal(int number) {
 }  // namespace
 
 InterruptGuard::InterruptGuard(Signals signals) {
-  sigaction(SIGINT, nullptr, &before_[0]);
-  within_another_ = before_[0].sa_handler == petroglyph_note_signal;
-  if (!within_another_) caught = 0;  // else what the other has caught counts
   struct sigaction action = {};
   action.sa_handler = petroglyph_note_signal;
   sigemptyset(&action.sa_mask);
@@ -40,20 +37,10 @@ InterruptGuard::InterruptGuard(Signals signals) {
   }
 }
 
-InterruptGuard::~InterruptGuard() { restore(); }
-
-void InterruptGuard::restore() {
-  if (!lives_) return;
-  lives_ = false;
+InterruptGuard::~InterruptGuard() {
+  const bool within_another = before_[0].sa_handler == petroglyph_note_signal;
+  if (!within_another) caught = 0;
   for (size_t i = 0; i < before_.size(); ++i) sigaction(SIGNALS[i], &before_[i], nullptr);
-}
-
-void InterruptGuard::release() {
-  restore();
-  if (within_another_) return;
-  const int number = caught;
-  caught = 0;
-  if (number != 0) std::raise(number);  // ends the program, or nothing, as before this guard
 }
 
 bool interrupted() { return caught != 0; }

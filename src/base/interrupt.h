@@ -9,7 +9,8 @@
 namespace petroglyph {
 
 // While it lives, SIGINT, SIGTERM and SIGHUP (a terminal that is closed), or Ctrl-C alone, only make interrupted()
-// true.
+// true. What came too late for a loop is forgotten with the guard, or left to another guard that lives: otherwise the
+// measurements that follow would take it for theirs and stop halfway.
 class InterruptGuard {
  public:
   enum class Signals { ALL, CTRL_C };
@@ -18,15 +19,8 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // Ends the guard of a loop that no signal stopped. A signal that came too late for the loop now acts as it would have
-  // without this guard, or is left to another guard that lives.
-  void release();
-
  private:
-  void restore();
-
   std::array<struct sigaction, 3> before_;
-  bool lives_ = true, within_another_;
 };
 
 bool interrupted();

@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -42,8 +41,6 @@ int run_program(const char* name, Body body) {
     return complain(name, "cannot write to the standard output", 1);
   } catch (const UsageError& error) {
     return complain(name, error.what(), 2);
-  } catch (const std::bad_alloc&) {
-    return complain(name, "not enough memory", 1);
   } catch (const std::filesystem::filesystem_error& error) {  // such as a name too long
     return complain(name, error.path1().empty() ? error.what() : error.path1().string() + ": " + error.code().message(),
                     1);

@@ -288,11 +288,8 @@ void Run::read_log() {
 }
 
 bool Run::train() {
-  InterruptGuard guard;
+  const InterruptGuard guard;
   ops_->run([&] { train_and_save(); });
-  // A signal after the last step is passed on: otherwise the measurements that follow would take it for theirs and stop
-  // halfway.
-  if (!stopped_) guard.release();
   return !stopped_;
 }
 
