@@ -17,47 +17,6 @@
 namespace petroglyph {
 namespace {
 
-// One run and all its settings, which come from the words of a command line.
-struct Session {
-  Options options{"train_copy", "Trains a sequence model to copy random strings of letters, then shows it copying."};
-  int length = 32;           // letters in a string
-  std::vector<int> lengths;  // at which the trained model is evaluated
-  ModelOptions model;
-  RunSettings settings;
-  std::optional<Copying> task;
-  std::optional<Run> run;
-
-  explicit Session(const std::vector<std::string>& words) {
-    settings.program = "train_copy";
-    options.section("Task");
-    options.add("length", &length, 1, 1 << 16, "letters in a string");
-    options.add("evaluate-lengths", &lengths, 1, 1 << 16,
-                "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
-    declare_compare(options, settings, "causal_rn,transformer:position=alibi");
-    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn"});
-    settings.declare(options);
-    options.parse(words);
-    model.set_defaults();
-  }
-
-  void prepare() {
-    run.emplace(settings, options, "copy");
-    task.emplace(length);
-    // The context for the longest of all strings. Positions beyond the training length keep their initial values.
-    const int longest = lengths.empty() ? length : std::max(length, *std::max_element(lengths.begin(), lengths.end()));
-    run->prepare(model.model, model.config(task->vocab(), Copying(longest).context()), *task);
-  }
-
-  void show();
-  LengthTable length_table() {
-    const std::vector<double> accuracy = at_lengths(lengths, settings.quiet, [&](int length) {
-      return run->evaluate(Copying(length), settings.eval_samples).accuracy;
-    });
-    return {title(), "accuracy", "letters", true, lengths, {model.model}, {accuracy}, run->chance()};
-  }
-  std::string title() const { return "Copying " + counted(length, "letter"); }
-};
-
 // Reads new strings up to SEP and decodes greedily: the likeliest token is the answer and the next input.
 std::vector<int32_t> answer(Run& run, const Copying& task, const Batch& strings) {
   Ops& ops = run.ops();
@@ -99,13 +58,52 @@ void show_copying(Run& run, const Copying& task, int count, int shown) {
               100 * right / count);
 }
 
-void Session::show() {
-  if (settings.ranks->first()) show_copying(*run, *task, 64, settings.quiet ? 0 : 4);
-  if (lengths.empty()) return;
-  const LengthTable table = length_table();
-  run->check_folder();
-  if (settings.ranks->first()) write_lengths(run->folder(), table);
-}
+// One run and all its settings, which come from the words of a command line.
+struct Session {
+  Options options{"train_copy", "Trains a sequence model to copy random strings of letters, then shows it copying."};
+  int length = 32;           // letters in a string
+  std::vector<int> lengths;  // at which the trained model is evaluated
+  ModelOptions model;
+  RunSettings settings;
+  std::optional<Copying> task;
+  std::optional<Run> run;
+
+  explicit Session(const std::vector<std::string>& words) {
+    settings.program = "train_copy";
+    options.section("Task");
+    options.add("length", &length, 1, 1 << 16, "letters in a string");
+    options.add("evaluate-lengths", &lengths, 1, 1 << 16,
+                "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
+    declare_compare(options, settings, "causal_rn,transformer:position=alibi");
+    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn"});
+    settings.declare(options);
+    options.parse(words);
+    model.set_defaults();
+  }
+
+  void prepare() {
+    run.emplace(settings, options, "copy");
+    task.emplace(length);
+    // The context for the longest of all strings. Positions beyond the training length keep their initial values.
+    const int longest = lengths.empty() ? length : std::max(length, *std::max_element(lengths.begin(), lengths.end()));
+    run->prepare(model.model, model.config(task->vocab(), Copying(longest).context()), *task);
+  }
+
+  void show() {
+    if (settings.ranks->first()) show_copying(*run, *task, 64, settings.quiet ? 0 : 4);
+    if (lengths.empty()) return;
+    const LengthTable table = length_table();
+    run->check_folder();
+    if (settings.ranks->first()) write_lengths(run->folder(), table);
+  }
+  LengthTable length_table() {
+    const std::vector<double> accuracy = at_lengths(lengths, settings.quiet, [&](int length) {
+      return run->evaluate(Copying(length), settings.eval_samples).accuracy;
+    });
+    return {title(), "accuracy", "letters", true, lengths, {model.model}, {accuracy}, run->chance()};
+  }
+  std::string title() const { return "Copying " + counted(length, "letter"); }
+};
 
 }  // namespace
 }  // namespace petroglyph

@@ -30,100 +30,94 @@ struct Session : TextRunSettings {
 
   explicit Session(const std::vector<std::string>& words) : TextRunSettings(words) {}
 
-  std::unique_ptr<Tokenizer> saved_tokenizer();
-  void open_text();
-  int64_t steps_of_epochs(int64_t a_step) const;
-  void prepare();
-  std::vector<std::string> sample();
-  LengthTable length_table();
-  LastToken last_token(int length) const {
-    return LastToken(*opened.validation, "the text for evaluations", length, text_settings.longest_length(),
-                     text_settings.length_windows);
+  // The options of a resumed run, including its text, come from its checkpoint.
+  void prepare() {
+    if (!settings.resume) open_text();
+    run.emplace(settings, options, "text");
+    if (settings.resume) open_text();
+    if (text_settings.longest_length() > 0)
+      last_token(text_settings.longest_length());  // throws before the training if the text is too short
+    RunExtras extras;
+    extras.describe = [this](const Measures& measures) { return text_measures(measures, characters_a_token); };
+    if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };
+    extras.keep_best = text_settings.keep_best;
+    extras.data = Json::object().set("tokenizer", opened.tokenizer->to_json());
+    const bool as_begun = settings.resume && !settings.init.empty();  // the model is that of --init's file
+    run->prepare(model.model, as_begun ? run->config() : config(opened.tokenizer->vocab()), *task, extras);
+    characters_a_token = characters_a_target(*task, *opened.tokenizer, settings.seed, run->eval_samples());
+    if (settings.quiet) return;
+    std::printf("%s to learn from, %s to evaluate; %s; %s of %d an epoch\n",
+                counted(opened.training->size(), "token").c_str(), with_commas(opened.validation->size()).c_str(),
+                opened.tokenizer->name().c_str(), counted(task->training_windows(), "window").c_str(),
+                text_settings.context);
+    if (opened.training->replaced() > 0)
+      std::printf("replaced %s by '?'\n", counted(opened.training->replaced(), "character").c_str());
   }
+
+  LengthTable length_table() {
+    const std::vector<double> perplexity = at_lengths(text_settings.lengths, settings.quiet, [&](int length) {
+      const LastToken last = last_token(length);
+      return std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss);
+    });
+    return {title(),     "perplexity of the last token", "tokens", false, text_settings.lengths, {model.model},
+            {perplexity}};
+  }
+
   void show() {
     if (text_settings.lengths.empty()) return;
     const LengthTable table = length_table();
     run->check_folder();
     if (settings.ranks->first()) write_lengths(run->folder(), table);
   }
+
   std::string title() const {
     return "Text: " + (text_settings.source.data.empty() ? "stories" : text_settings.source.data);
   }
+
+ private:
+  LastToken last_token(int length) const {
+    return LastToken(*opened.validation, "the text for evaluations", length, text_settings.longest_length(),
+                     text_settings.length_windows);
+  }
+
+  // The tokenizer in the checkpoint of a resumed run; only the first rank reads the file.
+  std::unique_ptr<Tokenizer> saved_tokenizer() {
+    const std::string path = run->file("model.safetensors");
+    const bool replace = text_settings.source.replace;
+    const std::string json =
+        settings.ranks->from_first([&] { return open_tokenizer(path, replace)->to_json().text(); });
+    return tokenizer_from_json(Json::parse(json, path), path);
+  }
+
+  void open_text() {
+    TextSettings& t = text_settings;
+    opened = open_text_source(t.source, STORY_BYTES, settings.resume ? saved_tokenizer() : nullptr);
+    const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;  // windows
+    task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
+                 model.answers_once() ? Targets::LAST : Targets::ALL);
+    if (settings.resume) return;
+    if (t.source.replace && settings.group.empty()) check_replaces(*opened.tokenizer);
+    if (t.epochs > 0) settings.steps = (t.epochs * task->training_windows() + a_step - 1) / a_step;
+    if (settings.steps > MOST_STEPS)
+      throw UsageError("--epochs " + options.value("epochs") + ": are " + with_commas(settings.steps) +
+                       " steps, expected " + with_commas(MOST_STEPS) + " at most");
+    if (mlps_for_nlp() && !options.given("warmup")) settings.rate.warmup = settings.steps / 10;
+  }
+
+  std::vector<std::string> sample() {
+    const std::vector<int32_t> tokens = prompt_tokens(*opened.tokenizer, "\n", run->model().window());
+    std::vector<int32_t> shown;  // without the prompt
+    Generator generator(
+        run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
+        decoder_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
+                         text_settings.context));
+    generator.read(tokens);
+    for (int i = 0; i < text_settings.sample_length && !interrupted(); ++i) shown.push_back(generator.next());
+    std::vector<std::string> lines = split(opened.tokenizer->decode(shown), '\n');
+    for (std::string& line : lines) line = "  | " + in_one_line(line);
+    return lines;
+  }
 };
-
-// The tokenizer in the checkpoint of a resumed run; only the first rank reads the file.
-std::unique_ptr<Tokenizer> Session::saved_tokenizer() {
-  const std::string path = run->file("model.safetensors");
-  const bool replace = text_settings.source.replace;
-  const std::string json = settings.ranks->from_first([&] { return open_tokenizer(path, replace)->to_json().text(); });
-  return tokenizer_from_json(Json::parse(json, path), path);
-}
-
-// a_step: windows in one step
-int64_t Session::steps_of_epochs(int64_t a_step) const {
-  const int64_t steps = (text_settings.epochs * task->training_windows() + a_step - 1) / a_step;
-  if (steps > MOST_STEPS)
-    throw UsageError("--epochs " + options.value("epochs") + ": are " + with_commas(steps) + " steps, expected " +
-                     with_commas(MOST_STEPS) + " at most");
-  return steps;
-}
-
-void Session::open_text() {
-  TextSettings& t = text_settings;
-  const TextSource& source = t.source;
-  opened = open_text_source(source, STORY_BYTES, settings.resume ? saved_tokenizer() : nullptr);
-  if (source.replace && !settings.resume && settings.group.empty()) check_replaces(*opened.tokenizer);
-  const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
-  task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
-               model.answers_once() ? Targets::LAST : Targets::ALL);
-  if (t.epochs > 0 && !settings.resume) settings.steps = steps_of_epochs(a_step);
-  if (mlps_for_nlp() && !options.given("warmup") && !settings.resume) settings.rate.warmup = settings.steps / 10;
-}
-
-// The options of a resumed run, including its text, come from its checkpoint.
-void Session::prepare() {
-  if (!settings.resume) open_text();
-  run.emplace(settings, options, "text");
-  if (settings.resume) open_text();
-  if (text_settings.longest_length() > 0)
-    last_token(text_settings.longest_length());  // throws before the training if the text is too short
-  RunExtras extras;
-  extras.describe = [this](const Measures& measures) { return text_measures(measures, characters_a_token); };
-  if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };
-  extras.keep_best = text_settings.keep_best;
-  extras.data = Json::object().set("tokenizer", opened.tokenizer->to_json());
-  const bool as_begun = settings.resume && !settings.init.empty();  // the model is that of --init's file
-  run->prepare(model.model, as_begun ? run->config() : config(opened.tokenizer->vocab()), *task, extras);
-  characters_a_token = characters_a_target(*task, *opened.tokenizer, settings.seed, run->eval_samples());
-  if (settings.quiet) return;
-  std::printf("%s to learn from, %s to evaluate; %s; %s of %d an epoch\n",
-              counted(opened.training->size(), "token").c_str(), with_commas(opened.validation->size()).c_str(),
-              opened.tokenizer->name().c_str(), counted(task->training_windows(), "window").c_str(),
-              text_settings.context);
-  if (opened.training->replaced() > 0)
-    std::printf("replaced %s by '?'\n", counted(opened.training->replaced(), "character").c_str());
-}
-
-std::vector<std::string> Session::sample() {
-  const std::vector<int32_t> tokens = prompt_tokens(*opened.tokenizer, "\n", run->model().window());
-  std::vector<int32_t> shown;  // without the prompt
-  Generator generator(run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
-                      decoder_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
-                                       text_settings.context));
-  generator.read(tokens);
-  for (int i = 0; i < text_settings.sample_length && !interrupted(); ++i) shown.push_back(generator.next());
-  std::vector<std::string> lines = split(opened.tokenizer->decode(shown), '\n');
-  for (std::string& line : lines) line = "  | " + in_one_line(line);
-  return lines;
-}
-
-LengthTable Session::length_table() {
-  const std::vector<double> perplexity = at_lengths(text_settings.lengths, settings.quiet, [&](int length) {
-    const LastToken last = last_token(length);
-    return std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss);
-  });
-  return {title(), "perplexity of the last token", "tokens", false, text_settings.lengths, {model.model}, {perplexity}};
-}
 
 }  // namespace
 }  // namespace petroglyph
