@@ -2,7 +2,6 @@
 // strings. Table 1 of "Transformer Working Memory Enables Regular Language Reasoning And Natural Language Length
 // Extrapolation".
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 

@@ -35,12 +35,11 @@ struct Session : TextRunSettings {
     if (!settings.resume) open_text();
     run.emplace(settings, options, "text");
     if (settings.resume) open_text();
-    if (text_settings.longest_length() > 0)
-      last_token(text_settings.longest_length());  // throws before the training if the text is too short
+    if (longest_length() > 0) last_token(longest_length());  // throws before the training if the text is too short
     RunExtras extras;
     extras.describe = [this](const Measures& measures) { return text_measures(measures, characters_a_token); };
-    if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };
-    extras.keep_best = text_settings.keep_best;
+    if (sample_length > 0) extras.after_evaluation = [this] { return sample(); };
+    extras.keep_best = keep_best;
     extras.data = Json::object().set("tokenizer", opened.tokenizer->to_json());
     const bool as_begun = settings.resume && !settings.init.empty();  // the model is that of --init's file
     run->prepare(model.model, as_begun ? run->config() : config(opened.tokenizer->vocab()), *task, extras);
@@ -48,56 +47,50 @@ struct Session : TextRunSettings {
     if (settings.quiet) return;
     std::printf("%s to learn from, %s to evaluate; %s; %s of %d an epoch\n",
                 counted(opened.training->size(), "token").c_str(), with_commas(opened.validation->size()).c_str(),
-                opened.tokenizer->name().c_str(), counted(task->training_windows(), "window").c_str(),
-                text_settings.context);
+                opened.tokenizer->name().c_str(), counted(task->training_windows(), "window").c_str(), context);
     if (opened.training->replaced() > 0)
       std::printf("replaced %s by '?'\n", counted(opened.training->replaced(), "character").c_str());
   }
 
   LengthTable length_table() {
-    const std::vector<double> perplexity = at_lengths(text_settings.lengths, settings.quiet, [&](int length) {
+    const std::vector<double> perplexity = at_lengths(lengths, settings.quiet, [&](int length) {
       const LastToken last = last_token(length);
-      return std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss);
+      return std::exp(run->evaluate(last, last.windows(), double(length) / context).loss);
     });
-    return {title(),     "perplexity of the last token", "tokens", false, text_settings.lengths, {model.model},
-            {perplexity}};
+    return {title(), "perplexity of the last token", "tokens", false, lengths, {model.model}, {perplexity}};
   }
 
   void show() {
-    if (text_settings.lengths.empty()) return;
+    if (lengths.empty()) return;
     const LengthTable table = length_table();
     run->check_folder();
     if (settings.ranks->first()) write_lengths(run->folder(), table);
   }
 
-  std::string title() const {
-    return "Text: " + (text_settings.source.data.empty() ? "stories" : text_settings.source.data);
-  }
+  std::string title() const { return "Text: " + (source.data.empty() ? "stories" : source.data); }
 
  private:
   LastToken last_token(int length) const {
-    return LastToken(*opened.validation, "the text for evaluations", length, text_settings.longest_length(),
-                     text_settings.length_windows);
+    return LastToken(*opened.validation, "the text for evaluations", length, longest_length(), length_windows);
   }
 
   // The tokenizer in the checkpoint of a resumed run; only the first rank reads the file.
   std::unique_ptr<Tokenizer> saved_tokenizer() {
     const std::string path = run->file("model.safetensors");
-    const bool replace = text_settings.source.replace;
+    const bool replace = source.replace;
     const std::string json =
         settings.ranks->from_first([&] { return open_tokenizer(path, replace)->to_json().text(); });
     return tokenizer_from_json(Json::parse(json, path), path);
   }
 
   void open_text() {
-    TextSettings& t = text_settings;
-    opened = open_text_source(t.source, STORY_BYTES, settings.resume ? saved_tokenizer() : nullptr);
+    opened = open_text_source(source, STORY_BYTES, settings.resume ? saved_tokenizer() : nullptr);
     const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;  // windows
-    task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
+    task.emplace(opened.training, source.name(), opened.validation, source.validation_name(), context, a_step,
                  model.answers_once() ? Targets::LAST : Targets::ALL);
     if (settings.resume) return;
-    if (t.source.replace && settings.group.empty()) check_replaces(*opened.tokenizer);
-    if (t.epochs > 0) settings.steps = (t.epochs * task->training_windows() + a_step - 1) / a_step;
+    if (source.replace && settings.group.empty()) check_replaces(*opened.tokenizer);
+    if (epochs > 0) settings.steps = (epochs * task->training_windows() + a_step - 1) / a_step;
     if (settings.steps > MOST_STEPS)
       throw UsageError("--epochs " + options.value("epochs") + ": are " + with_commas(settings.steps) +
                        " steps, expected " + with_commas(MOST_STEPS) + " at most");
@@ -107,12 +100,10 @@ struct Session : TextRunSettings {
   std::vector<std::string> sample() {
     const std::vector<int32_t> tokens = prompt_tokens(*opened.tokenizer, "\n", run->model().window());
     std::vector<int32_t> shown;  // without the prompt
-    Generator generator(
-        run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
-        decoder_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
-                         text_settings.context));
+    Generator generator(run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
+                        decoder_capacity(run->model(), static_cast<int64_t>(tokens.size()) + sample_length, context));
     generator.read(tokens);
-    for (int i = 0; i < text_settings.sample_length && !interrupted(); ++i) shown.push_back(generator.next());
+    for (int i = 0; i < sample_length && !interrupted(); ++i) shown.push_back(generator.next());
     std::vector<std::string> lines = split(opened.tokenizer->decode(shown), '\n');
     for (std::string& line : lines) line = "  | " + in_one_line(line);
     return lines;
@@ -126,7 +117,7 @@ int main(int argc, char** argv) {
   using namespace petroglyph;
   return run_ranks("train_text", argc, argv, [](const auto& words, const auto& ranks) {
     Session session(words);
-    if (session.text_settings.evaluate.empty()) return train_or_compare(words, session, ranks);
+    if (session.evaluate.empty()) return train_or_compare(words, session, ranks);
     if (ranks->first()) evaluate_checkpoint(session);
     return 0;
   });

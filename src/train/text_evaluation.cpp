@@ -42,8 +42,7 @@ Measures measure(const TextRunSettings& given, const Task& task, int samples, Mo
   Measures measures;
   ops.run([&] { measures = trainer.evaluate(task, 0, samples, 0, &progress).value(); });
   if (!std::isfinite(measures.loss))
-    throw Error(given.text_settings.evaluate + ": the loss is " + number_text(measures.loss, 3) +
-                ": its weights are too large");
+    throw Error(given.evaluate + ": the loss is " + number_text(measures.loss, 3) + ": its weights are too large");
   return measures;
 }
 
@@ -52,11 +51,11 @@ Measures measure(const TextRunSettings& given, const Task& task, int samples, Mo
 // Whole windows, and the rest of the text as a shorter one, unless the model reads windows of one length or fewer
 // windows are evaluated than there are.
 void evaluate_checkpoint(const TextRunSettings& given) {
-  const TextSource& source = given.text_settings.source;
+  const TextSource& source = given.source;
   const RunSettings& settings = given.settings;
   const std::string& name = source.data;
   if (name.empty()) throw UsageError("--evaluate: expected the text to evaluate on (--data FILE)");
-  const SafetensorsFile file(checkpoint_path(given.text_settings.evaluate));
+  const SafetensorsFile file(checkpoint_path(given.evaluate));
   const RunState state = read_run_state(file);
   std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(file, state);
   if (source.replace) {
@@ -69,7 +68,7 @@ void evaluate_checkpoint(const TextRunSettings& given) {
   const Json* const readout = state.config.find("readout");
   const bool once = model->window() > 0 || (readout && readout->string() == "last");  // one answer per window
   const int learned = learned_context(state);
-  const int context = given.options.given("context") ? given.text_settings.context
+  const int context = given.options.given("context") ? given.context
                       : model->window() > 0          ? model->window()
                                                      : std::min(model->longest(), learned > 0 ? learned : 1024);
   const int64_t targets = whole->size() - 1, windows = targets / context, tail = once ? 0 : targets % context;

@@ -28,7 +28,7 @@ const std::map<std::string, std::string> WINDOW_PRESETS = {
 
 }  // namespace
 
-void TextSettings::declare(Options& options) {
+void TextRunSettings::declare() {
   options.section("Text");
   source.declare(options);
   options.add("context", &context, 1, 1 << 24, "tokens of a window");
@@ -44,7 +44,7 @@ void TextSettings::declare(Options& options) {
   options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation").not_saved();
 }
 
-int TextSettings::longest_length() const {
+int TextRunSettings::longest_length() const {
   return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
 }
 
@@ -56,7 +56,7 @@ TextRunSettings::TextRunSettings(const std::vector<std::string>& words) {
   apply_preset();
   model.set_defaults();
   if (initial) adopt_text();
-  if (model.answers_once() && !text_settings.lengths.empty())
+  if (model.answers_once() && !lengths.empty())
     throw UsageError("--evaluate-lengths: a model with one answer per window reads windows of --context tokens only");
 }
 
@@ -68,10 +68,10 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   settings.schedule = "cosine";
   model.model = "transformer";
   settings.rate.floor = 1e-5;
-  text_settings.declare(options);
+  declare();
   declare_compare(options, settings, "mamba,transformer:position=alibi");
   options.add(
-      "preset", &text_settings.preset, {"small", "tiny", "base"},
+      "preset", &preset, {"small", "tiny", "base"},
       "width, hidden, layers, heads, context, batch and lr where they are not given; shown here: small, whose "
       "transformers have 4 heads. tiny and base: the papers' sizes; tiny takes up to 9 GB of memory, "
       "a tenth of that with --batch 32 --accumulate 10. Models with one answer per window, mlp_lm and --readout last, "
@@ -89,7 +89,6 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
 }
 
 void TextRunSettings::apply_preset() {
-  const std::string& preset = text_settings.preset;
   options.set_defaults(PRESETS.at(preset));
   if (preset == "small" && model.has_mlp()) options.set_defaults("heads=4");
   if (mlps_for_nlp()) options.set_defaults("weight-decay=0.1");
@@ -111,16 +110,16 @@ void TextRunSettings::adopt_model() {
 
 // Tokenizer and windows are the file's unless they are given; the learning rate is small, as for fine-tuning.
 void TextRunSettings::adopt_text() {
-  if (!options.given("tokenizer")) text_settings.source.tokenizer = checkpoint_path(settings.init);
+  if (!options.given("tokenizer")) source.tokenizer = checkpoint_path(settings.init);
   if (!options.given("lr")) settings.rate.peak = 1e-4;
   const Json* const positions = initial->config.find("context");
   if (options.given("context") || !positions || !positions->is(Json::Kind::Number)) return;
   const int most = static_cast<int>(std::clamp(positions->number(), 1.0, double(1 << 24)));
-  text_settings.context = model.answers_once() ? most : std::min(text_settings.context, most);
+  context = model.answers_once() ? most : std::min(context, most);
 }
 
 Json TextRunSettings::config(int tokens) const {
-  const int longest = std::max(text_settings.context, text_settings.longest_length());
+  const int longest = std::max(context, longest_length());
   if (!initial) return model.config(tokens, longest);
   check_vocabulary(*initial, tokens, settings.init);
   Json config = initial->config;

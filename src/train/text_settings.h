@@ -12,28 +12,23 @@
 
 namespace petroglyph {
 
-struct TextSettings {
+// All settings of a run of train_text.
+struct TextRunSettings {
+  Options options{"train_text", "Trains a sequence model on text, then prints samples."};
   TextSource source;
   std::string preset = "small", evaluate;
   int context = 128, sample_length = 160, length_windows = 256;
   int64_t epochs = 0;
   bool keep_best = true;
   std::vector<int> lengths;
-
-  void declare(Options& options);
-  int longest_length() const;  // of --evaluate-lengths
-};
-
-// All settings of a run of train_text.
-struct TextRunSettings {
-  Options options{"train_text", "Trains a sequence model on text, then prints samples."};
-  TextSettings text_settings;
   ModelOptions model;
   RunSettings settings;
   std::optional<RunState> initial;  // of --init's checkpoint, whose model is trained on
 
   // From the words of a command line. Throws Error if --init's checkpoint has no tokenizer and none is given.
   explicit TextRunSettings(const std::vector<std::string>& words);
+
+  int longest_length() const;  // of --evaluate-lengths
 
   // The model's configuration: --init's, or that of the options.
   Json config(int tokens) const;
@@ -42,6 +37,7 @@ struct TextRunSettings {
   bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
 
  private:
+  void declare();
   void parse(const std::vector<std::string>& words);
   void adopt_model();
   void adopt_text();
