@@ -162,10 +162,7 @@ void comparison(Test& test) {
       {"--compare rnn,,rnn", 2, "\"\": expected a model or OPTION=VALUE"},
       {"--compare rnn,rnn", 2, "\"rnn\" is listed twice"},
       {"--compare rnn,transformer:heads=5" + SMALL, 1, "heads 5 does not divide"},
-      {"--compare gru" + SMALL, 2, "--model gru: expected one of"},
-      {"--name no --compare rnn,transformer:init=none" + SMALL, 1, "none: "},
       {"--name no --compare transformer,rnn:init=runs/alone" + SMALL, 1, "has no tensor cell.input.weight"},
-      {"--compare rnn:evaluate-lengths=3,transformer" + SMALL, 2, "--evaluate-lengths is common to all variants"},
       {"--compare transformer,rnn:position=none", 2,
        "\"rnn:position=none\": --position none: does nothing with --model rnn"},
       {"--compare mamba,rnn --heads 2", 2, "\"rnn\": --heads 2: does nothing with --model rnn"},
@@ -286,7 +283,6 @@ void text_runs(Test& test) {
   const std::string lengths = " --steps 1 --evaluate-lengths 4,16 --length-windows 8";
   shell.expect({
       {"--name two --epochs 2 --quiet" + data, 0, "Finished at step 12"},
-      {"--data nowhere" + TEXT, 1, "nowhere"},
       {"--data latin --steps 1" + TEXT, 0, "latin is not ASCII (its byte 301): tokens are bytes"},
       {"--data latin --tokenizer ascii" + TEXT, 1, "latin"},
       {"--data latin --replace" + TEXT, 0, "replaced 1 character by"},
@@ -295,13 +291,10 @@ void text_runs(Test& test) {
       {"--evaluate-lengths 500000" + TEXT, 1, "less than a window of 500000"},
       {"--compare regular_gpt:chunk=4:thickness=2,transformer:position=kerple --name x" + lengths + TEXT, 0,
        "regular_gpt:chunk=4:thickness=2"},
-      {"--model regular_gpt --chunk 1" + TEXT, 2, "--chunk 1: expected a whole number from 2"},
       // dct_mlp
       {"--name d --model dct_mlp" + lengths + TEXT, 0, "perplexity of the last token at length"},
-      {"--model dct_mlp" + TEXT + "--heads 3", 1, "heads 3 does not divide width 8"},
       // Models that read windows of one length and answer once, at their end.
       {"--name m --model mlp_lm --embedding 6 --steps 9" + WINDOWS, 0, {"bits/character", "  | "}},
-      {"--name m --resume --context 9", 1, "--context 9"},
       {"--init runs/m/model.safetensors --context 9", 1, "first.weight has shape 6×48, this model wants 6×54"},
       {"--model mlp_lm --evaluate-lengths 4" + WINDOWS, 2, "--evaluate-lengths"},
       {"--model mlp_lm --readout last", 2, "--readout last: does nothing with --model mlp_lm"},
@@ -597,13 +590,11 @@ void of_a_checkpoint(Test& test, const Shell& shell) {
 void conversions(const Shell& shell) {
   shell.script(
       "train_text --model mamba --name h --steps 1 --layers 1 --width 8 --data other.txt --batch 2 --context 8 "
-      "--eval-samples 2 --sample-length 0 --threads 1; cp runs/t/model.safetensors as.st; head -c 300 as.st > cut.st; "
+      "--eval-samples 2 --sample-length 0 --threads 1; cp runs/t/model.safetensors as.st; "
       ": > plain; cp -r runs/h v.5");
   shell.expect_script({
       {"convert runs/t", 1, "runs/t is already a Petroglyph checkpoint; --to hf or --to llm.c"},
-      {"convert as.st", 1, "as.st is already a Petroglyph checkpoint; --to hf or --to llm.c"},
       {"tokenize other.txt --tokenizer as.st", 0, "(ascii)"},
-      {"tokenize other.txt --tokenizer cut.st", 1, "cut.st: 300 bytes long: truncated, or not"},
       {"convert nowhere", 1, "nowhere: there is no such file or folder"},
       {"convert runs/t --to hf", 1, "norm \"plain\" cannot be expressed by GPT-2"},
       {"convert v.5 --to hf", 0, "saved v.5-hf"},
@@ -673,17 +664,14 @@ void generation(Test& test) {
   test.check("each token is a draw of its own", std::set<char>(any.begin(), any.end()).size() > 100, any);
   test.equal("the likeliest", shell.run(run + "--temperature 0").output, shell.run(run + "--top-k 1 --seed 9").output);
   test.equal("of next to nothing", shell.run(run + "--top-p 0").output, shell.run(run + "--top-k 1").output);
-  shell.script("head -c 2000 runs/t/model.safetensors > cut");
   shell.expect({
       {run + "--temperature 0 --top-k 3", 2, "--top-k 3: does nothing with --temperature 0"},
       {"runs/t/model.safetensors --length 3 --samples 2", 0, "--- 2"},
       {"runs/t --length 3 --prompt 'One day he went'", 0, "note: the prompt has 15 tokens and the model reads 8"},
       {"runs/c", 1, "has no tokenizer: this model was trained by train_copy"},
       {"nowhere.safetensors", 1, "nowhere.safetensors"},
-      {"runs/t --length 3 > /dev/full", 1, "cannot write to the standard output"},
       {"runs/t --prompt '\xC3\xA9'", 1, "generate: --prompt: line 1, byte 0: '\u00E9' is no 7-bit ASCII character\n"},
       {"runs/t --prompt '\uFEFFOne '", 1, "'\\uFEFF' is no 7-bit ASCII"},
-      {"cut", 1, "truncated, or not a safetensors file\n"},
       {"", 2, "expected CHECKPOINT"},
   });
   vocabularies(test, shell);
@@ -778,7 +766,6 @@ void regular_errors(Test& test) {
   shell.expect({
       {"--task parity", 2, "--task parity: expected one of"},
       {"--chunk 1", 2, "--chunk 1: expected a whole number from 2"},
-      {"--heads 5", 1, "heads 5 does not divide width 64"},
       {"--thickness 2", 2, "--thickness 2: does nothing with --form chunked"},
       {"--task D_3 --model rnn --batch 1 --threads 1", 2, "--batch 1: D_3 has a member and another string in turn"},
       {"--test-from 50 --test-to 48", 2, "--test-from 50, --test-to 48: expected them in"},
@@ -850,15 +837,12 @@ void scaling(Test& test) {
   shell.expect({
       {"--name shards --shards 3 --models mlp_lm --budgets 4e7" + small, 2, "--shards 3"},
       {"--budgets 1e30 --models mlp_lm --list" + small, 2, "expected at least one and at most 2147483647"},
-      {"--budgets 1 --models mlp_lm --list" + small, 2, "expected at least one"},
       {"--name whole" + both + small + "--context 5", 1, "this run's cosine schedule was laid out over"},
       {"--what context --budgets 1e9", 2, "--budgets 1e9: does nothing with --what context"},
       {"--widths 4,8 --context 4", 2, "--widths: 2 of them, expected three or more"},
       {"--models gru", 2, "\"gru\": expected mlp_lm or transformer"},
       {"--models transformer --widths 12,16,20 --heads 2", 2, "--heads 2: a model's 3 channels (--embedding)"},
       {"--list --models mlp_lm --heads 3", 0, "mlp_lm"},
-      {"--list --heads 0", 2, "--heads 0: expected a whole number from 1 to 1024"},
-      {"--list --context 65537", 2, "--context 65537: expected a whole number from 1 to 65536"},
       {"--name nan --lr 1000 --clip 0 --lr-floor 1000 --models mlp_lm" + both + small, 1, "training has diverged"},
       {depths, 0, "dct.svg"},
       {depths + " --heads 2", 1, "runs/d/dct_mlp-L1-D640/model.safetensors: its model is {"},
@@ -885,15 +869,12 @@ void neurons(Test& test) {
   shell.run("neurons runs/m --out fewer");
   test.equal("the best is no snapshot", Cells(shell.read("fewer/types.csv")).rows.size(), size_t(4));
   shell.script(
-      "cp runs/wide/model.safetensors runs/m/snapshots/step-9.safetensors; mkdir empty; "
+      "cp runs/wide/model.safetensors runs/m/snapshots/step-9.safetensors; "
       "head -c 2000 runs/m/model.safetensors > cut");
   shell.expect({
       {"neurons runs/m/snapshots/step-2.safetensors --out one", 0, "step 2 "},
       {"neurons runs/t", 1, "runs/t/model.safetensors: transformer has no first.weight"},
       {"neurons runs/m", 1, "another model than that of runs/m/snapshots/step-"},
-      {"neurons", 2, "expected CHECKPOINT"},
-      {"neurons nowhere", 1, "nowhere"},
-      {"neurons empty", 1, "empty/model.safetensors"},
       {"neurons cut", 1, "cut: "},
   });
   test.check("one step has no curve", shell.exists("one/types.csv") && !shell.exists("one/types.svg"));
@@ -936,7 +917,6 @@ void inspect(Test& test) {
       {"", 0, "positions"},
       {"position", 2, "unknown subcommand position, expected one of"},
       {"lemma1 --n 3 --trials 50", 0, "50 of 50 random products right"},
-      {"lemma1 --n 0", 2, "--n 0: expected a whole number from 1 to 24"},
       {"counts --data ab --val ab --last 1",
        0,
        {"the last 1 token: perplexity 1.",  // and (10 + 2/128) / 22
@@ -946,7 +926,6 @@ void inspect(Test& test) {
       {"counts --format text --val ab --last 1", 0, "20 of ab asked"},
       {"counts --data ab --val ab --last 1 --evaluate-length 4 --length-windows 8", 0, "8 of ab asked\n"},
       {"counts --data digits --last 0", 0, "5 of the end of digits asked"},
-      {"counts --data nowhere", 1, "nowhere"},
       {"counts --data ab --val ab --val-part 0.3", 2, "--val-part 0.3: does nothing with --val ab"},
       {"counts --data ab --val ab --evaluate-length 20", 1, "ab: 20 tokens are less than a window of 20"},
       {"counts --length-windows 3", 2, "--length-windows 3: does nothing without --evaluate-length\n"},
@@ -973,7 +952,6 @@ void attention(Test& test, const Shell& shell, const std::string& language) {
       {"attention runs/t --windows 5000 --text own.txt --out looks", 0, "49 windows of 8 tokens of own.txt\n"},
       {"attention runs/t/copy.safetensors --windows 1 --out looks", 0, "t/copy.safetensors: transformer"},
       {"attention runs/t --out runs/t/log.csv", 1, "runs/t/log.csv: cannot make the folder: Not a directory"},
-      {"attention runs/t --out runs/t/log.csv/x", 1, "log.csv/x: cannot make the folder: Not a directory"},
       {"attention runs/t runs/l --windows 1 --out looks", 0, "l: linear_transformer, 1 layer, 1 window of 8 tokens"},
       {"attention runs/g", 1, "this regular_gpt does not attend to all earlier tokens"},
       {"attention runs/t --length 1", 2, "--length 1: expected at least 2"},
@@ -981,8 +959,6 @@ void attention(Test& test, const Shell& shell, const std::string& language) {
       {"attention runs/u", 1, "does not normalize its attention"},
       {"attention runs/t runs/m", 1, "this mamba does not attend to all earlier tokens"},
       {"attention " + language, 1, "a checkpoint of train_regular, expected one"},
-      {"attention runs/t --text nowhere", 1, "nowhere"},
-      {"attention", 2, "./train_text makes one"},
   });
 }
 
@@ -1014,9 +990,7 @@ void inspect_checkpoints(Test& test) {
        "transformer, text: of 30 positions, from the last one, half of the gradient is within "},
       {"receptive-field --out longer --length 16" + c, 0, "transformer, Tomita_4: of 16 positions"},
       {"receptive-field runs/own --length 30 --text own.txt", 0, "transformer"},
-      {"receptive-field runs/t --text nowhere", 1, "nowhere"},
       {"receptive-field " + r + " --text nowhere", 2, "--text nowhere: this model was trained on a regular language"},
-      {"receptive-field", 2, "./train_regular makes one"},
       {"heatmap runs/t", 1, "this transformer reads no images"},
       {"heatmap runs/t runs/m", 2, "runs/m: expected one checkpoint"},
   });

@@ -289,7 +289,6 @@ void odd_comparisons(Test& test) {
       {"--compare schedule=constant:lr-floor=1e-6,mamba --steps 1" + TEXT, 2,
        "--lr-floor 1e-6: does nothing with --schedule constant"},
       {"--compare transformer:widht=8,mamba --steps 1" + TEXT, 2, "did you mean --width?"},
-      {"--compare .transformer --steps 1" + TEXT, 2, "--model .transformer: expected one of"},
       {"--name odd --compare 'init=a\"b,seed=2' --steps 1" + TEXT, 0, "saved runs/odd"},
       {"--epochs 1048576" + TEXT + "--context 1 --batch 1", 2, "steps, expected 2,147,483,648 at most"},
       {"--epochs 1 --steps 2" + TEXT, 2, "--steps 2: does nothing with --epochs 1"},
