@@ -172,8 +172,7 @@ void json_values(Test& test) {
 
 void json_errors(Test& test) {
   const auto refuses = [&](const std::string& text, const std::string& message) {
-    test.equal("refuses " + (text.size() < 30 ? text : text.substr(0, 30) + "..."),
-               message_of([&] { Json::parse(text, "a.json"); }), "a.json: line " + message);
+    test.throws("a.json: line " + message, [&] { Json::parse(text, "a.json"); });
   };
   refuses("", "1: expected a value, found the end");
   refuses("{\n\"a\": 1,\n}", "3: expected a key in double quotes, found '}'");

@@ -226,9 +226,7 @@ void cells(Test& test) {
   test.equal("words around it", with_numbers("from {[log]} to {[one; step]}.", measured), "from 3.5 to 11 (10 to 12).");
   test.throws("an unknown column", "no column z", [&] { numbers_of({"t", "a.csv", {}, {"z"}, "1"}, measured); });
   folder.write("t-a.csv", "v,x\none\n");
-  test.throws("a row that is too short", "row 2 has 1 fields, expected 2", [&] {
-    numbers_of({"t", "a.csv", {}, {"x"}, "1"}, measured);
-  });
+  test.throws("row 2 has 1 fields, expected 2", [&] { numbers_of({"t", "a.csv", {}, {"x"}, "1"}, measured); });
 }
 
 void verdicts(Test& test) {

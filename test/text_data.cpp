@@ -371,28 +371,24 @@ void tokenizer_files(Test& test) {
   test.throws("--tokenizer nowhere: expected ascii, bytes, a tokenizer's file or a folder",
               [] { open_tokenizer("nowhere", false); });
   const std::string good = tokenizer_file_text(*trained);
-  const auto refuse = [&](const std::string& name, const std::string& from, const std::string& to,
-                          const std::string& words) {
+  const auto refuse = [&](const std::string& from, const std::string& to, const std::string& words) {
     std::string bad = good;
     bad.replace(bad.find(from), from.size(), to);
     write_bytes(path, bad);
-    test.equal(name, message_of([&] { open_tokenizer(path, false); }), path + ": " + words);
+    test.throws(path + ": " + words, [&] { open_tokenizer(path, false); });
   };
-  refuse("another format", "petroglyph tokenizer", "bpe", "expected \"format\": \"petroglyph tokenizer\"");
-  refuse("a newer version", "1", "2", "expected version 1, found 2: made by a newer program?");
-  refuse("another kind", "\"bpe\"", "\"word\"", "expected the kind ascii, bytes or bpe, found \"word\"");
-  refuse("another splitting", "gpt2", "gpt4", "expected the split gpt2, found \"gpt4\"");
-  refuse("a missing byte", "\"Ā\",\n", "", "the tokenizer: has no token for the byte 0x00, \"Ā\"");
-  refuse("a token twice", "\"ā\"", "\"Ā\"", "the tokenizer: token 1, \"Ā\", is listed twice");
-  refuse("no bytes", "\"Ā\"", "\"€\"", "the tokenizer: token 0, \"€\", has a character that stands for no byte");
-  refuse("an empty token", "\"Ā\"", "\"\"", "the tokenizer: token 0, \"\", is empty");
-  refuse("an unknown token in a merge", "\"h e\"", "\"h éé\"",
-         "the tokenizer: merge 2, \"h éé\", names a token that the vocabulary has not");
-  refuse("an unknown result", "\"h e\"", "\"q q\"",
-         "the tokenizer: merge 2, \"q q\", makes a token that the vocabulary has not");
-  refuse("no merge", "\"h e\"", "\"he\"",
-         "the tokenizer: merge 2, \"he\", is not two tokens with a space between them");
-  refuse("a number for a token", "\"Ā\"", "7", "expected a string, found a number");
+  refuse("petroglyph tokenizer", "bpe", "expected \"format\": \"petroglyph tokenizer\"");
+  refuse("1", "2", "expected version 1, found 2: made by a newer program?");
+  refuse("\"bpe\"", "\"word\"", "expected the kind ascii, bytes or bpe, found \"word\"");
+  refuse("gpt2", "gpt4", "expected the split gpt2, found \"gpt4\"");
+  refuse("\"Ā\",\n", "", "the tokenizer: has no token for the byte 0x00, \"Ā\"");
+  refuse("\"ā\"", "\"Ā\"", "the tokenizer: token 1, \"Ā\", is listed twice");
+  refuse("\"Ā\"", "\"€\"", "the tokenizer: token 0, \"€\", has a character that stands for no byte");
+  refuse("\"Ā\"", "\"\"", "the tokenizer: token 0, \"\", is empty");
+  refuse("\"h e\"", "\"h éé\"", "the tokenizer: merge 2, \"h éé\", names a token that the vocabulary has not");
+  refuse("\"h e\"", "\"q q\"", "the tokenizer: merge 2, \"q q\", makes a token that the vocabulary has not");
+  refuse("\"h e\"", "\"he\"", "the tokenizer: merge 2, \"he\", is not two tokens with a space between them");
+  refuse("\"Ā\"", "7", "expected a string, found a number");
 }
 
 // A pair of files as GPT-2's: other numbers for the bytes, and a special token.
@@ -633,12 +629,10 @@ void language_modeling(Test& test) {
   std::vector<int32_t> best = checked.targets;
   best[3] = -5;
   test.equal("accuracy", task.accuracy(checked, best), 19.0 / 20);
-  test.equal("too short", message_of([&] {
-               LanguageModeling(training, "train.txt", std::make_shared<Counting>(4), "val.txt", T, A_STEP);
-             }),
-             "val.txt: 4 tokens are less than a window of the context and its next token, 5: expected a longer text, a "
-             "smaller "
-             "--context, or a larger --val-part");
+  test.throws(
+      "val.txt: 4 tokens are less than a window of the context and its next token, 5: expected a longer text, a "
+      "smaller --context, or a larger --val-part",
+      [&] { LanguageModeling(training, "train.txt", std::make_shared<Counting>(4), "val.txt", T, A_STEP); });
 }
 
 // The same last tokens for every length, evenly over a text, each behind as many as the longest window has.
@@ -733,7 +727,6 @@ void program(Test& test) {
       {"--train 100 --save few.json a.txt", 2, "--train 100: expected a whole number from 257 to"},
       {"--train 300 a.txt", 2, "--train 300: expected the file to write (--save FILE)"},
       {train + "a.txt --tokenizer ascii", 2, "--tokenizer ascii: does nothing with --train 300"},
-      {train + "a.txt --replace", 2, "--replace: does nothing with --train 300"},
       {"--decode s_000000.bin --out p", 2, "--out p: does nothing with --decode\n"},
       {"--decode s_000000.bin --save t.json --train 300", 2, "--train 300: does nothing with --decode\n"},
       {"--shard-tokens 9 a.txt", 2, "--shard-tokens 9: does nothing without --out\n"},
@@ -742,7 +735,6 @@ void program(Test& test) {
       {"--tokenizer vocab.json a.txt", 1, "vocab.json: has no \"format\"; expected a tokenizer's file, or the folder"},
       {"--tokenizer a.txt a.txt", 1, "; expected a tokenizer's file, or the folder of one with several files"},
       {train + "empty.txt", 1, "empty.txt: the file is empty"},
-      {"--decode a.txt", 1, "a.txt: "},
       {"--tokenizer ascii odd.txt", 1, "odd.txt: line 1, byte 3: '\u00E9' is no 7-bit ASCII character"},
       {"--tokenizer ascii --replace odd.txt", 0, "4 tokens (ascii), 1.25 bytes each"},
       {"--tokenizer ascii one.txt", 0, "one.txt: 1 byte, 1 token (ascii), 1.00 bytes each"},
