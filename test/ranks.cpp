@@ -630,7 +630,9 @@ const std::string END =
 
 // The last step in the log.
 int logged(const Shell& shell) {
-  return shell.exists("runs/parts/log.csv") ? int(read_csv(shell.file("runs/parts/log.csv")).last("step")) : 0;
+  if (!shell.exists("runs/parts/log.csv")) return 0;
+  const CsvTable log = read_csv(shell.file("runs/parts/log.csv"));
+  return log.rows() > 0 ? static_cast<int>(log.column("step").back()) : 0;
 }
 
 // The interrupted run, with a few more steps, has the weights and the log of an undisturbed one.
