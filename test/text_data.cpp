@@ -725,7 +725,7 @@ void program(Test& test) {
       {"", 2, "FILE"},
       {"c.txt", 1, "tokenize: c.txt: cannot read: No such file"},
       {"--train 100 --save few.json a.txt", 2, "--train 100: expected a whole number from 257 to"},
-      {"--train 300 a.txt", 2, "--train 300: expected the file to write (--save FILE)"},
+      {"--train 300 a.txt", 2, "--train 300: does nothing without --save"},
       {train + "a.txt --tokenizer ascii", 2, "--tokenizer ascii: does nothing with --train 300"},
       {"--decode s_000000.bin --out p", 2, "--out p: does nothing with --decode\n"},
       {"--decode s_000000.bin --save t.json --train 300", 2, "--train 300: does nothing with --decode\n"},

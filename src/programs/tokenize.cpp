@@ -41,6 +41,7 @@ struct Settings {
     for (const char* name : {"tokenizer", "replace"}) options.only_with(name, "train", {"0"});
     for (const char* name : {"replace", "train", "out"}) options.only_with(name, "decode", {"false"});
     options.only_with("shard-tokens", "out", {});
+    options.only_with("train", "save", {});
   }
 };
 
@@ -48,11 +49,8 @@ struct Settings {
 void check_outputs(const Settings& settings) {
   std::vector<std::string> read;
   if (settings.train == 0) read = files_of_tokenizer(settings.tokenizer);
-  for (const std::string& file : settings.files) {
-    if (!settings.decode) read.push_back(file);
-    if (settings.decode)
-      for (const std::string& shard : files_of_corpus(file)) read.push_back(shard);
-  }
+  for (const std::string& file : settings.files)
+    for (const std::string& path : files_of_corpus(file)) read.push_back(path);
   if (!settings.save.empty()) check_output(settings.save, settings.force, read);
   if (!settings.out.empty()) check_shards(settings.out, settings.force, read);
 }
@@ -96,11 +94,10 @@ void encode(const Settings& settings, const Tokenizer& tokenizer) {
       shards.add(tokens);
     });
     const auto size = static_cast<double>(bytes.size());
-    std::printf("%s: %s, %s (%s), %.2f bytes each", in_one_line(path).c_str(),
+    std::printf("%s: %s, %s (%s), %.2f bytes each%s\n", in_one_line(path).c_str(),
                 counted(static_cast<int64_t>(bytes.size()), "byte").c_str(), counted(count, "token").c_str(),
-                tokenizer.name().c_str(), count > 0 ? size / static_cast<double>(count) : 0.0);
-    if (replaced > 0) std::printf("; %s replaced", counted(replaced, "character").c_str());
-    std::printf("\n");
+                tokenizer.name().c_str(), count > 0 ? size / static_cast<double>(count) : 0.0,
+                replaced > 0 ? ("; " + counted(replaced, "character") + " replaced").c_str() : "");
   }
   shards.finish();
 }
@@ -123,8 +120,6 @@ int tokenize(const std::vector<std::string>& words) {
   Settings settings;
   settings.declare(options);
   options.parse(words);
-  if (settings.train > 0 && settings.save.empty())
-    throw UsageError(text("--train %d: expected the file to write (--save FILE)", settings.train));
   options.refuse_without_effect();
   check_outputs(settings);
   const auto tokenizer = settings.train > 0 ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
