@@ -1,9 +1,10 @@
 // The relation in linear time: z (B,T,H) from p and q (B,T,H), z_j = exp(q_j) Σ_i exp(p_i) / n_j. The derivation is in
 // models/linear_causal_rn.cpp, the loops that define it in reference/linear_relation.cpp.
 //
-// A task is a chunk of positions, which it processes one after another, with the channels in vectors and the running
-// sums in the cache. There are three passes: the sum of each chunk, the sums over chunks (short), then all positions.
-// A task of all chunks of a sample would save a pass; it gained 0 to 2 % of a step. Only decoding does that.
+// A task processes positions one after another, with the channels in vectors. So it reads and writes all arrays once
+// and in order, and the running sums stay in the cache. If there are too few samples for all threads, the chunks of
+// positions are processed in parallel in three passes: the sum of each chunk, the sums over chunks (short), then all
+// positions. The order of every sum is the same in both cases.
 
 #include <algorithm>
 
@@ -20,6 +21,13 @@ using numerics::exp_nonpositive;
 using numerics::fma;
 
 constexpr int CHUNK_LENGTH = LinearRelationShape::CHUNK;
+
+// Whether a task is a whole sample, which saves one pass. Gain: 5 % of a step of Linear CausalRN at n = 128.
+// The number of samples must be large or a multiple of the number of threads, so that no thread waits long for another.
+// If not causal, the sum must be complete before the first position reads it.
+bool whole_samples(const LinearRelationShape& shape, int threads) {
+  return shape.causal && (shape.chunks() == 1 || shape.batch % threads == 0 || shape.batch > 3 * threads);
+}
 
 int64_t work_of(const LinearRelationShape& shape) {
   return static_cast<int64_t>(shape.batch) * shape.positions * shape.hidden * FUNCTION;
@@ -103,9 +111,9 @@ void relate(const Forward& f, int64_t j, const real* sum) {
   for (int c = 0; c < H; ++c) z[c] = exp_nonpositive(q[c] + sum[c] - shift) * sum[H + c] * mean;
 }
 
-// Decoding: the newest positions of a sample. state (3,2,H): the sum of all positions so far, the sum of the incomplete
-// chunk alone, and the sum of the chunks before it.
-void decode_sample(const Forward& f, real* state) {
+// All positions of a sample or, in decoding, the newest ones. state (3,2,H): the sum of all positions so far, the sum
+// of the incomplete chunk alone, and the sum of the chunks before it.
+void relate_sample(const Forward& f, real* state) {
   const int H = f.shape.hidden;
   real *running = state, *own = state + 2 * H, *earlier = state + 4 * H;
   for (int j = 0; j < f.shape.positions; ++j) {
@@ -116,12 +124,13 @@ void decode_sample(const Forward& f, real* state) {
     if (!first_chunk && place == 0) start_sum(own, f.key(j), H);
     if (!first_chunk) add_position(own, f.key(j), H);
     relate(f, j, running);
-    if (place + 1 < CHUNK_LENGTH) continue;
+    if (place + 1 < CHUNK_LENGTH && !(f.sums && j + 1 == f.shape.positions)) continue;
     if (first_chunk)
       std::copy_n(running, 2 * H, earlier);
     else
       add_sums(earlier, earlier, own, H);
     std::copy_n(earlier, 2 * H, running);
+    if (f.sums) std::copy_n(earlier, 2 * H, f.sum(position / CHUNK_LENGTH));
   }
 }
 
@@ -148,12 +157,13 @@ void Cpu::linear_relation(real* z, real* shift, real* sums, real* state, const r
                           const LinearRelationShape& shape) {
   const int H = shape.hidden, K = shape.chunks();
   const Forward all{shape, z, shift, sums, p, q};
-  if (!sums) {
-    parallel(threads_, shape.batch, 1, work_of(shape),
-             [&](int64_t b, int64_t, int) { decode_sample(all.sample(b), state + b * 6 * H); });
+  reserve_scratch(6 * H);
+  if (!sums || whole_samples(shape, threads_.count)) {
+    parallel(threads_, shape.batch, 1, work_of(shape), [&](int64_t b, int64_t, int thread) {
+      relate_sample(all.sample(b), sums ? scratch(thread) : state + b * 6 * H);
+    });
     return;
   }
-  reserve_scratch(2 * H);
   for_chunks(threads_, all, [&](const Forward& f, int k, int) { sum_chunk(f, k); });
   parallel(threads_, shape.batch, 1, K * H * FUNCTION * shape.batch, [&](int64_t b, int64_t, int) {
     const Forward f = all.sample(b);
@@ -301,6 +311,18 @@ void Cpu::linear_relation_backward(real* dp, real* dq, real* later, const real* 
   const int H = shape.hidden, K = shape.chunks();
   const Backward all{shape, dp, dq, later, dz, shift, sums, p, q};
   reserve_scratch((CHUNK_LENGTH + 4) * static_cast<int64_t>(H));
+  if (whole_samples(shape, threads_.count)) {
+    parallel(threads_, shape.batch, 1, work_of(shape), [&](int64_t sample, int64_t, int thread) {
+      const Backward b = all.sample(sample);
+      real* passed = scratch(thread);
+      std::fill_n(passed, H, real(0));
+      for (int k = K - 1; k >= 0; --k) {
+        chunk_backward(b, k, passed, b.later(k), passed + H);
+        pass_back(b, k, passed);
+      }
+    });
+    return;
+  }
   if (!shape.causal) {
     for_chunks(threads_, all, [&](const Backward& b, int k, int) { chunk_gradients(b, k); });
     for (int64_t sample = 0; sample < shape.batch; ++sample)
