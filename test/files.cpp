@@ -856,6 +856,16 @@ void progress(Test& test) {
              "step 1,000 of 2,000  100 steps/s  ETA 0:10  loss 0.1\n"
              "step 1,500 of 2,000  100 steps/s  ETA 0:05  loss 0.1\n"
              "step 2,000 of 2,000  100 steps/s  in 0:20  loss 0.1\n");
+  test.equal("an evaluation, whose time counts for all steps",
+             shows(false,
+                   [&](Progress& progress) {
+                     for (const auto& [step, seconds] : {std::pair(500, 5), {1000, 20}}) {
+                       now += seconds;
+                       progress.show(step, "");
+                     }
+                   }),
+             "step 500 of 2,000  100 steps/s  ETA 0:15\n"
+             "step 1,000 of 2,000  25.0 steps/s  ETA 0:25\n");
   test.equal("quiet", shows(true, train), "");
   test.equal("a line between",
              shows(false,

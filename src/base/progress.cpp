@@ -21,7 +21,7 @@ std::string rate_text(double rate, const std::string& unit) {
 }  // namespace
 
 Progress::Progress(int64_t first, int64_t total, Settings settings)
-    : settings_(std::move(settings)), total_(total), step_(first) {
+    : settings_(std::move(settings)), first_(first), total_(total), step_(first) {
   if (!settings_.clock) settings_.clock = steady_seconds;
   start_ = time_ = settings_.clock();
 }
@@ -46,8 +46,9 @@ void Progress::show(int64_t step, const std::string& what) {
   if (rate_ > 0) words += "  " + rate_text(rate_, settings_.unit);
   const bool last = total_ > 0 && step >= total_;
   if (last) words += "  in " + duration_text(now - start_);
-  if (!last && total_ > 0 && rate_ > 0)
-    words += (settings_.may_end_early ? "  ETA at most " : "  ETA ") + duration_text(double(total_ - step) / rate_);
+  if (!last && total_ > 0 && rate_ > 0)  // from all steps, because a few may contain an evaluation, or none
+    words += (settings_.may_end_early ? "  ETA at most " : "  ETA ") +
+             duration_text((now - start_) * double(total_ - step) / double(step - first_));
   line(words + (what.empty() ? "" : "  " + what));
 }
 

@@ -35,7 +35,7 @@ class Progress {
 
  private:
   Settings settings_;
-  int64_t total_, step_;  // step_: of the last line
+  int64_t first_, total_, step_;  // step_: of the last line
   double start_ = 0;
   double time_ = 0;  // of the last line
   bool shown_ = false;
